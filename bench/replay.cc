@@ -3,7 +3,6 @@
 // trace, and replays it under each policy.
 #include "replay/replay.h"
 
-#include <ctime>
 #include <random>
 #include <string>
 
@@ -96,13 +95,6 @@ replay::CostModel costs() {
   costs.minor_ns = 3000;
   costs.round_trip_host_ns = costs.round_trip_device_ns = 1500;
   return costs;
-}
-
-// CPU time of this thread, so that other load on the machine is not included.
-double cpu_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
 // Millions of events per second of CPU time: the median of several runs.

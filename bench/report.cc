@@ -73,6 +73,12 @@ void write_all(int fd, const std::string& text) {
   }
 }
 
+double read_clock(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
 }  // namespace
 
 Measurements measure_in_child(const std::function<Measurements()>& measure) {
@@ -169,9 +175,11 @@ double median_ratio(const std::vector<double>& values, const std::vector<double>
 }
 
 double now_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+  return read_clock(CLOCK_MONOTONIC);
+}
+
+double cpu_ns() {
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 const std::vector<int>& allowed_cpus() {

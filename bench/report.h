@@ -51,6 +51,8 @@ double median_ratio(const std::vector<double>& values, const std::vector<double>
 
 // Nanoseconds of CLOCK_MONOTONIC.
 double now_ns();
+// CPU time of the calling thread in nanoseconds, so that other load on the machine hardly matters.
+double cpu_ns();
 
 // The CPUs that this program could use at the first call.
 const std::vector<int>& allowed_cpus();

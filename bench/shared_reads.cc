@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -46,15 +45,7 @@ void use(std::uint64_t value) {
   asm volatile("" : : "r"(value));
 }
 
-// CPU time of this thread, so that other load on the machine hardly matters. Reads without faults
-// do not wait.
-double cpu_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
-
-// GB/s for reading from the first to the last byte.
+// GB/s for reading from the first to the last byte, by CPU time: reads without faults do not wait.
 double bandwidth(const Line* lines) {
   const double start = cpu_ns();
   std::uint64_t sum = 0;

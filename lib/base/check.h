@@ -1,5 +1,5 @@
 // Checks of the library's own invariants. A violation aborts the process and prints the values.
-// Expected kernel errors are not reported here.
+// Expected errors of system calls are not reported here.
 #pragma once
 
 #include <fmt/core.h>

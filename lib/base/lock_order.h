@@ -7,10 +7,10 @@
 //
 //   [waits]   wait for another thread or process, always with a limit
 //   [forks]   start a device process
-//   none      only compute, make kernel calls that do not wait, and take locks further down
+//   none      only compute, make system calls that do not wait, and take locks further down
 //
-// Three operations wait under the lock of a block nevertheless (docs/life-of-a-fault.md, "Waits
-// under a block's lock").
+// Three operations wait under the lock of a block nevertheless (docs/decisions/moving-pages.md,
+// "Waits under a block's lock").
 //
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,
 // or wait for threads that hold them. While a thread of the application holds one of these, its
@@ -70,7 +70,7 @@ enum class LockOrder : std::uint8_t {
   device_end,      // how a device process ended
   copiers,         // the jobs of the copiers
   blocks,          // the creation of one block
-  block,           // the page states of one 2 MiB block; kernel calls on its pages are allowed
+  block,           // the page states of one 2 MiB block; system calls on its pages are allowed
   temporary_pins,  // until when pages stay where they are
   suspects,        // late accesses to freed memory
   pool,            // which blocks one pool holds, and in which order they are evicted

@@ -22,11 +22,11 @@ struct PageRun {
 // The part of `span` that lies in `block`.
 constexpr PageRun run_in_block(BlockIndex block, PageSpan span) {
   const PageSpan part = intersect(block_span(block), span);
-  return {static_cast<unsigned>(part.first - block.value * pages_per_block),
+  return {static_cast<unsigned>(part.first - block_span(block).first),
           static_cast<unsigned>(part.count)};
 }
 constexpr PageSpan span_of(BlockIndex block, PageRun run) {
-  return {block.value * pages_per_block + run.first, run.count};
+  return {block_span(block).first + run.first, run.count};
 }
 
 // The part of `run` inside the naturally aligned group of `size` pages (a power of two) around

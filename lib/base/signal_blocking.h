@@ -8,9 +8,10 @@
 
 namespace wherry::impl {
 
-// block_signals() blocks signals in the calling thread; they stay blocked until unblock_signals()
-// has been called as many times. The order in which locks are released does not matter. Both may be
-// called in signal handlers and preserve errno.
+// block_signals() blocks signals in the calling thread. Calls nest: signals stay blocked until
+// unblock_signals() has been called as often as block_signals(). So a thread that holds several
+// locks may release them in any order. Signal handlers may call both functions. Both preserve
+// errno.
 void block_signals();
 void unblock_signals();
 

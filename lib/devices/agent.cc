@@ -124,12 +124,12 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
     case CommandKind::place_pages:
       // Before any access there can fault.
       state.layout.place(
-          {{command.offset / page_size, command.bytes / page_size}, command.address});
+          {{page_at_offset(command.offset), command.bytes / page_size}, command.address});
       reply.error = show_pool(start, state, command, start.options->own_pool);
       break;
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
-        const std::uintptr_t address = state.layout.address_of(page);
+        const std::uintptr_t address = state.layout.address_of({page});
         reply.error = forget_entries(address, page_size, state.trap->userfaultfd());
         if (reply.error != 0) break;
       }

@@ -401,11 +401,11 @@ int DeviceProcess::place(const PlacedPages& placed) {
   return state_->send_command(command);
 }
 
-int DeviceProcess::forget_entries(std::span<const std::uint64_t> pages) {
+int DeviceProcess::forget_entries(std::span<const PageIndex> pages) {
   Command command;
   command.kind = CommandKind::forget_entries;
   command.page_count = pages.size();
-  std::ranges::copy(pages, std::begin(command.pages));
+  std::ranges::transform(pages, std::begin(command.pages), &PageIndex::value);
   return state_->send_command(command);
 }
 

@@ -68,7 +68,7 @@ std::vector<AddressRange> writable_pages(const Module& module) {
 // The path of the module's file, also if it was loaded by a relative path.
 std::string file_of(const Module& module) {
   if (module.name.empty()) return "/proc/self/exe";
-  // A name without a directory is not a file: the kernel provides this module (vdso).
+  // A name without a directory is not a file: Linux provides this module (vdso).
   if (module.name.front() == '/' || module.name.find('/') == std::string::npos) return module.name;
   const auto location = locate_module(module.id);
   return location ? location->path : module.name;

@@ -101,7 +101,7 @@ Loaded describe(const dl_phdr_info& info, const link_map* module) {
       loaded.unwind_header = {info.dlpi_addr + segment.p_vaddr,
                               info.dlpi_addr + segment.p_vaddr + segment.p_memsz};
   }
-  // The addresses in a module that the kernel provides (vdso) are not relocated.
+  // The addresses in a module that Linux provides (vdso) are not relocated.
   const bool is_file =
       loaded.identity.name.empty() || loaded.identity.name.find('/') != std::string::npos;
   if (module == nullptr || !is_file) return loaded;

@@ -14,11 +14,9 @@
 
 namespace wherry::impl {
 
-class Watchers;
-
 // Not shared between threads: one handler at a time has it.
 struct Fault {
-  Fault(Processor faulting_processor, const FaultMessage& fault_message, std::uint64_t page_number,
+  Fault(Processor faulting_processor, const FaultMessage& fault_message, PageIndex page_number,
         Clock clock)
       : processor(faulting_processor),
         message(fault_message),
@@ -26,14 +24,11 @@ struct Fault {
         taken_ns(clock()),
         waited(taken_ns, clock) {}
 
-  unsigned page_in_block() const { return static_cast<unsigned>(page % pages_per_block); }
-
   Processor processor;  // whose thread has accessed the page
   FaultMessage message;
-  std::uint64_t page;                              // in the arena
+  PageIndex page;                                  // in the arena
   std::uint64_t taken_ns;                          // when its message was read
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
-  Watchers* watchers = nullptr;                    // of the handler that answers; may be null
   // The slot in which the faulting thread waits, kept by `source`. Null: it waits in Linux, or it
   // handles its own fault.
   FaultSlot* waiter = nullptr;

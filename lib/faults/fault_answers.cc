@@ -69,12 +69,6 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   (void)memory.mapper.wake(span);
 }
 
-void FaultAnswers::note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
-  fault.transfer_ns += ns;
-  // The time of one page alone is that of the system call.
-  if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
-}
-
 void FaultAnswers::begin_throttle(Fault& fault, std::uint64_t now) const {
   count(engine_.at(fault.processor).counters.throttled);
   fault.throttled_since_ns = now;

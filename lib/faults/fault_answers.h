@@ -15,9 +15,14 @@ namespace wherry::impl {
 
 class FaultAnswers {
  public:
-  // All outlive this.
-  FaultAnswers(PageEngine& engine, BlockDirectory& blocks, AddressSpace& address_space, Clock clock)
-      : engine_(engine), blocks_(blocks), address_space_(address_space), clock_(clock) {}
+  // `costs`: where the cost of answered faults is noted. All outlive this.
+  FaultAnswers(PageEngine& engine, BlockDirectory& blocks, AddressSpace& address_space,
+               FaultCosts& costs, Clock clock)
+      : engine_(engine),
+        blocks_(blocks),
+        address_space_(address_space),
+        costs_(costs),
+        clock_(clock) {}
 
   // The pages are mapped: wakes the threads that wait for them. Everything that a woken thread may
   // ask about is in place before the wake. `pages` may be empty: no thread is left to be woken.
@@ -32,10 +37,6 @@ class FaultAnswers {
   // The policy makes the fault wait from `now` on, or no more.
   void begin_throttle(Fault& fault, std::uint64_t now) const;
   void end_throttle(Fault& fault, std::uint64_t now) const;
-  // `pages` pages were transferred for the fault, in `ns`.
-  void note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns);
-
-  const FaultCosts& costs() const { return costs_; }
 
  private:
   void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
@@ -45,8 +46,8 @@ class FaultAnswers {
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AddressSpace& address_space_;
+  FaultCosts& costs_;
   const Clock clock_;
-  FaultCosts costs_;
 };
 
 }  // namespace wherry::impl

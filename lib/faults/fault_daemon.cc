@@ -12,11 +12,12 @@ namespace wherry::impl {
 namespace {
 
 constexpr std::size_t handlers_max = 32;
+constexpr std::size_t cpus_where_all_wait = 2;
 // How long a watcher looks for the next fault before it waits in Linux. A thread that has got its
 // page often faults on the next one soon.
 constexpr std::uint64_t spin_ns = 100'000;
-// Another thread needed the CPU for longer than that: the watcher does not keep it from that any
-// more.
+// If another thread used the CPU for longer than this while the watcher yielded it, the CPU is
+// needed, and the watcher waits in Linux.
 constexpr std::uint64_t yielded_ns = 5'000;
 
 using Moment = std::optional<std::uint64_t>;
@@ -77,34 +78,43 @@ class Polled {
 
 }  // namespace
 
-std::size_t handlers_for(std::size_t cpus) {
-  return std::min(cpus, handlers_max);
+FaultDaemon::Placement FaultDaemon::place_handlers(const std::vector<int>& cpus) {
+  const std::size_t handlers = std::min(cpus.size(), handlers_max);
+  // On few CPUs the handler on the faulting thread's CPU wakes first, and at once. On many CPUs all
+  // those wake-ups would cost more than that saves.
+  const bool all_wait = cpus.size() <= cpus_where_all_wait;
+  Placement placement{.waiting_max = all_wait ? static_cast<int>(handlers) : 1, .cpus = {}};
+  for (std::size_t i = 0; i < handlers; ++i)
+    placement.cpus.push_back(all_wait ? std::vector{cpus[i]} : cpus);
+  return placement;
 }
 
 FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus)
-    : service_(service), cpus_(cpus), watchers_(handlers_for(cpus.size()), 1) {
-  const std::size_t handlers = handlers_for(cpus.size());
-  handlers_.reserve(handlers);
+    : service_(service),
+      placement_(place_handlers(cpus)),
+      watchers_(placement_.cpus.size(), placement_.waiting_max) {
+  threads_.reserve(placement_.cpus.size() + 1);
   const SignalBlock no_signals;
   try {
+    threads_.emplace_back([this] { guard(); });
     // Memory for the postponed faults here, where a lack of it refuses the start.
-    for (std::size_t i = 0; i < handlers; ++i)
-      handlers_.emplace_back(
+    for (std::size_t i = 0; i < placement_.cpus.size(); ++i)
+      threads_.emplace_back(
           [this, i, postponed = PostponedFaults()]() mutable { handle(i, postponed); });
   } catch (...) {
-    end_handlers();
+    end_threads();
     throw;
   }
 }
 
 FaultDaemon::~FaultDaemon() {
-  end_handlers();
+  end_threads();
 }
 
-void FaultDaemon::end_handlers() {
+void FaultDaemon::end_threads() {
   stopping_.store(true);
   watchers_.tell_all();
-  for (std::thread& handler : handlers_) handler.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void FaultDaemon::listen(Processor p, std::shared_ptr<const FaultSource> source) {
@@ -121,10 +131,21 @@ FaultSources FaultDaemon::sources() const {
   return sources_;
 }
 
+void FaultDaemon::guard() {
+  name_this_thread("wherry-guard");
+  thread_gets_no_signals();
+  while (!stopping_.load()) {
+    pollfd timer{watchers_.guard().get(), POLLIN, 0};
+    poll_descriptors({&timer, 1}, -1);
+    drain_eventfd(watchers_.guard());
+    watchers_.call_up_if_none_watches();
+  }
+}
+
 void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
   name_this_thread("wherry-fault" + std::to_string(handler));
   thread_gets_no_signals();
-  pin_this_thread(cpus_);  // not ours to use any more: then everywhere, as right
+  pin_this_thread(placement_.cpus[handler]);  // failure (CPUs not permitted) only costs time
   wait_precisely();
 
   const Fd& kick = watchers_.kick(handler);
@@ -132,15 +153,14 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
   FaultSources current;
   std::uint64_t seen = 0;
   bool watches = true;
-  std::uint64_t spin_end_ns = 0;
+  std::uint64_t spin_end_ns = 0;  // 0: does not spin
   const auto answer = [&](Fault fault) {
     if (watches) watchers_.begin_answer();
     const FaultSource& source = *fault.source;
     fault.waiter = source.attend(fault.message);
     const auto due = service_.resolve(fault);
     if (!due || !postponed.put(*due, fault)) {
-      // Without memory to remember the fault, its thread remembers it: it wakes and touches the
-      // page again.
+      // No memory to postpone the fault: its thread wakes and accesses the page again.
       if (due) service_.let_try_again(fault);
       source.answered(fault.message, fault.refused);
     }
@@ -158,18 +178,17 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
     if (!watches) watches = watchers_.is_called_up(handler);
     const auto due = earlier(postponed.next_due(), service_.temporary_pins().next_end());
     int ready = 0;
-    if (watches) {
-      const bool more = spin_end_ns != 0 && (ready = polled.look()) > 0;
+    if (watches && spin_end_ns != 0) {
+      ready = polled.look();
       // Faults come faster than this handler answers them.
-      if (more) watchers_.share_work();
-      if (ready == 0 && spin_end_ns != 0)
-        ready = polled.look_until(std::min(spin_end_ns, due.value_or(spin_end_ns)));
-      if (ready == 0) {
-        spin_end_ns = 0;
-        watches = !watchers_.try_rest(handler);
-      }
+      if (ready > 0) watchers_.share_work();
+      if (ready == 0) ready = polled.look_until(std::min(spin_end_ns, due.value_or(spin_end_ns)));
+      if (ready == 0) spin_end_ns = 0;
     }
-    if (ready == 0) ready = watches ? polled.wait(due) : polled.wait_for_kick(due);
+    if (ready == 0) {
+      if (watches) watches = !watchers_.try_rest(handler);
+      ready = watches ? polled.wait(due) : polled.wait_for_kick(due);
+    }
     if (ready > 0) {
       if (polled.is_kicked()) drain_eventfd(kick);
       if (watches)
@@ -178,12 +197,12 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
           if (const auto message = source->read_message()) {
             Fault fault = service_.take(p, *message);
             fault.source = source;
-            fault.watchers = &watchers_;
             answer(std::move(fault));
           }
         });
     }
-    // Each of them once: what they wait for may be a message that nobody has read yet.
+    // Tries each postponed fault once per round, and then reads messages again: the faults may
+    // depend on a fault whose message no handler has read yet.
     const std::uint64_t now = now_ns();
     while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
     service_.temporary_pins().end_due(now);

@@ -20,9 +20,6 @@
 
 namespace wherry::impl {
 
-// How many handlers a machine with so many CPUs gets.
-std::size_t handlers_for(std::size_t cpus);
-
 // By processor; null: its faults are not listened to.
 using FaultSources = std::array<std::shared_ptr<const FaultSource>, max_processors>;
 
@@ -39,7 +36,15 @@ class FaultDaemon {
   void listen(Processor p, std::shared_ptr<const FaultSource> source) EXCLUDES(lock_);
 
  private:
-  void end_handlers();
+  struct Placement {
+    int waiting_max;                     // handlers that may wait for faults in Linux
+    std::vector<std::vector<int>> cpus;  // by handler: where it runs
+  };
+
+  static Placement place_handlers(const std::vector<int>& cpus);
+  void end_threads();
+  // The thread that has another handler watch when an answer takes long (Watchers::guard()).
+  void guard();
   void handle(std::size_t handler, PostponedFaults& postponed);
   FaultSources sources() const EXCLUDES(lock_);
 
@@ -48,9 +53,9 @@ class FaultDaemon {
   FaultSources sources_ GUARDED_BY(lock_);
   std::atomic<std::uint64_t> generation_{1};  // of sources_
   std::atomic<bool> stopping_{false};
-  const std::vector<int> cpus_;
+  const Placement placement_;
   Watchers watchers_;
-  std::vector<std::thread> handlers_;
+  std::vector<std::thread> threads_;  // the handlers and the guard
 };
 
 }  // namespace wherry::impl

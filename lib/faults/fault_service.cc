@@ -4,10 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "faults/watchers.h"
-#include "migration/background_evictor.h"
-#include "migration/creation.h"
-
 namespace wherry::impl {
 namespace {
 
@@ -27,13 +23,6 @@ constexpr unsigned pause_share = 16;
 // How long a fault waits for space while no page comes free. Then its page stays where it is, or is
 // created where there is space.
 constexpr std::uint64_t line_limit_ns = 2'000'000'000;
-// How long a fault waits for its processor's view to change.
-constexpr std::uint64_t view_limit_ns = 3'000'000'000;
-// How long a fault waits until advised processors have mapped its pages.
-constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
-
-// To carry more pages takes longer than to wake another handler.
-constexpr unsigned pages_carried_fast = 4 * pages_per_region;
 
 constexpr const char* no_space_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
@@ -62,13 +51,9 @@ std::uint64_t FaultService::later(const Fault& fault) const {
   return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
 }
 
-void FaultService::expect_delay(const Fault& fault) {
-  if (fault.watchers != nullptr) fault.watchers->call_up_one();
-}
-
 Fault FaultService::take(Processor faulting_processor, const FaultMessage& message) {
   // Addresses outside the arena are treated as its last page, which is never allocated.
-  const std::uint64_t last = layout_.bytes() / page_size - 1;
+  const PageIndex last = page_at_offset(layout_.bytes()) - 1;
   Fault fault(faulting_processor, message, layout_.page_of(message.address).value_or(last), clock_);
   if (message.kind_known) answers_.count_once(fault);
   return fault;
@@ -97,18 +82,14 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
   return put_off(fault, soon(), "others changed the page all the time").due;
 }
 
-// Linux may have no memory for the bookkeeping. No exception may leave a signal handler, or a
-// handler thread.
+// Catches std::bad_alloc, because no exception may leave a signal handler or a handler thread. A
+// handler thread then postpones the fault; a signal handler posts the fault to the daemon.
 FaultService::Attempt FaultService::attempt(Fault& fault) {
   const BlockIndex index = block_of(fault.page);
   try {
     Block& state = blocks_.at(index);
     if (!fault.in_handler) {
-      if (!state.lock.try_lock()) {
-        expect_delay(fault);
-        state.lock.lock();
-      }
-      const LockedBlock block(index, state, std::adopt_lock, fault.waiter);
+      const LockedBlock block(index, state, fault.waiter);
       return attempt_locked(fault, block);
     }
     // The effects of advice, and evictions, may need more than a signal handler may do.
@@ -124,28 +105,22 @@ FaultService::Attempt FaultService::attempt(Fault& fault) {
 FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlock& block) {
   Gathered found;
   if (const auto hindered = gather(fault, block, found)) return *hindered;
-  FaultConstraints& constraints = fault.constraints;
-  constraints.reserved = fault.reservation.pages();
-  constraints.space_at.reset();
-  constraints.no_throttling = fault.throttled_ns >= throttle_limit_ns;
-  for (;;) {
-    FaultPlan plan = plan_fault(block.state, found.facts, found.decision, constraints);
-    switch (plan.kind) {
-      case FaultPlan::Kind::wait:
-        return wait(fault, plan, found.facts);
-      case FaultPlan::Kind::reserve:
-        if (const auto hindered = reserve(fault, plan, found.facts)) return *hindered;
-        // Where there is space has been found only now: that changes the plan.
-        if (plan.pages == 0) continue;
-        plan.kind = FaultPlan::Kind::transfer;
-        return execute(fault, block, found.facts, plan);
-      case FaultPlan::Kind::transfer:
-      case FaultPlan::Kind::map:
-        return execute(fault, block, found.facts, plan);
-      case FaultPlan::Kind::refuse:
-        return {Outcome::full};
-    }
+  const FaultPlan plan = executor_.plan(fault, block, found.facts, found.decision);
+  switch (plan.kind) {
+    case FaultPlan::Kind::wait:
+      return wait(fault, plan, found.facts);
+    case FaultPlan::Kind::reserve:
+      if (found.facts.grain == 1 || found.facts.evicted) return Attempt::space_needed(plan);
+      // Nothing is evicted only because mappings are short.
+      fault.constraints.region_only = true;
+      return {Outcome::try_again};
+    case FaultPlan::Kind::transfer:
+    case FaultPlan::Kind::map:
+      break;
+    case FaultPlan::Kind::refuse:
+      return {Outcome::full};
   }
+  return executor_.execute(fault, block, found.facts, plan);
 }
 
 // ---- gather
@@ -154,9 +129,9 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
                                                           Gathered& found) {
   classify(fault, block.state);
   // A change of a view needs the view switcher.
-  if (fault.in_handler && !block.state.is_home(fault.processor, {fault.page_in_block(), 1}))
+  if (fault.in_handler && !block.state.is_home(fault.processor, {page_in_block(fault.page), 1}))
     return Attempt{Outcome::not_here};
-  const auto allocation = address_space_.find(fault.page * page_size);
+  const auto allocation = address_space_.find(offset_of(fault.page));
   if (!allocation) return Attempt{Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.processor))
     return Attempt{Outcome::foreign};
@@ -164,7 +139,7 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   if (const auto plan = plan_wait(block.state, found.facts)) return wait(fault, *plan, found.facts);
   // The policy needs memory to remember.
   if (fault.in_handler && policy_.remembers()) return Attempt{Outcome::not_here};
-  found.decision = decide(fault, block, found.facts);
+  found.decision = decide_fault(rules_, policy_, block.state, found.facts, fault.constraints);
   const Decision& decision = found.decision;
   // Advice may have been given since the first look at it.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.processor))
@@ -181,7 +156,7 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
 void FaultService::classify(Fault& fault, const Block& block) const {
   FaultMessage& message = fault.message;
   if (message.kind_known) return;
-  const unsigned page = fault.page_in_block();
+  const unsigned page = page_in_block(fault.page);
   const bool mapped = block.at(fault.processor).mapped.test(page);
   message.write_protect = mapped && message.write;
   message.minor =
@@ -193,41 +168,25 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
                                   const LockedBlock& block) const {
   const Processor p = fault.processor;
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
-  const bool may_bring_more = !fault.constraints.region_only;
   FaultFacts facts;
   facts.faulting_processor = p;
-  facts.page = fault.page_in_block();
+  facts.page = page_in_block(fault.page);
   facts.write = fault.message.write;
   facts.now_ns = clock_();
   facts.block = block.index;
   facts.processors = engine_.processors();
-  facts.held = block.state.at(p).resident;
-  facts.mapped = block.state.at(p).mapped;
-  facts.fault_ns = answers_.costs().fault_ns.get();
-  facts.page_ns = answers_.costs().page_ns.get();
-  facts.free_pages = free_pages(p, fault.reservation);
-  facts.residents = block.state.residents(facts.page);
-  facts.read_mostly = segment.value.read_mostly;
-  if (!segment.value.preferred.is_none()) facts.preferred = segment.value.preferred.processor();
+  facts.fault_ns = costs_.fault_ns.get();
+  facts.page_ns = costs_.page_ns.get();
+  facts.free_pages = executor_.free_pages(p, fault.reservation);
+  facts.stretch = run_in_block(block.index, intersect(allocation.pages(), segment.span));
+  complete_facts(facts, block.state, segment.value, engine_.at(p).capacity.pages(),
+                 fault.constraints);
   // Pages of a device's own memory that no program has got yet are created only in its pool, too.
   if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.is_managed = allocation.owner.is_managed();
-  facts.accessed_by = segment.value.accessed_by;
-  facts.pinned = segment.value.pinned;
-  facts.stretch = run_in_block(block.index, intersect(allocation.pages(), segment.span));
-  facts.evicted = may_bring_more && (block.state.evicted_from & p.bit()) != 0 &&
-                  Replacement::returns_as_one(facts.stretch, engine_.at(p).capacity.pages());
-  if (may_bring_more) facts.grain = grain_for(p, facts.residents);
+  if (!fault.constraints.region_only) facts.grain = grain_for(p, facts.residents);
   if (facts.grain > 1) facts.present = (PageMask::of(facts.stretch) - block.state.absent()).count();
   return facts;
-}
-
-std::uint64_t FaultService::free_pages(Processor p, const Reservation& reservation) const {
-  const Capacity& capacity = engine_.at(p).capacity;
-  // Nothing is evicted from the host's pool.
-  const std::uint64_t kept = p.is_host() ? 0 : Watermarks::of(capacity.pages()).low;
-  const std::uint64_t taken = capacity.reserved() - reservation.pages_of(capacity) + kept;
-  return capacity.pages() - std::min(taken, capacity.pages());
 }
 
 unsigned FaultService::grain_for(Processor faulting_processor, ProcessorMask residents) const {
@@ -237,17 +196,6 @@ unsigned FaultService::grain_for(Processor faulting_processor, ProcessorMask res
       grain = std::max(grain, engine_.at(Processor{i}).mapper.grain());
   return grain;
 }
-
-Decision FaultService::decide(Fault& fault, const LockedBlock& block,
-                              const FaultFacts& facts) const {
-  Opinion opinion;
-  if (AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.state.history);
-  if (fault.constraints.region_only && opinion.region)
-    opinion.region = aligned_part(*opinion.region, facts.page, pages_per_region);
-  return rules_.decide(facts, opinion);
-}
-
-// ---- execute
 
 FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
                                          const FaultFacts& facts) {
@@ -277,193 +225,6 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
   return attempt;
 }
 
-std::optional<FaultService::Attempt> FaultService::reserve(Fault& fault, const FaultPlan& plan,
-                                                           const FaultFacts& facts) {
-  FaultConstraints& constraints = fault.constraints;
-  const PageRun region = plan.decision.region;
-  if (plan.pages == 0) {
-    for (const PageRun wanted : {region, PageRun{facts.page, 1}}) {
-      constraints.space_at = reserve_anywhere(engine_, wanted.count, fault.reservation);
-      constraints.space_for = wanted;
-      if (constraints.space_at) break;
-    }
-    if (!constraints.space_at) return Attempt{Outcome::full};
-    constraints.reserved_at = *constraints.space_at;
-  } else {
-    const Processor to = plan.decision.destination;
-    if (!fault.reservation.try_grow(engine_.at(to).capacity, plan.pages)) {
-      if (facts.grain > 1 && !facts.evicted) {
-        // Nothing is evicted only because mappings are short.
-        constraints.region_only = true;
-        return Attempt{Outcome::try_again};
-      }
-      return Attempt{Outcome::space_needed, {}, 0, to, plan.pages, plan.is_for_many};
-    }
-    constraints.reserved_at = to;
-  }
-  constraints.reserved = fault.reservation.pages();
-  return std::nullopt;
-}
-
-FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& block,
-                                            const FaultFacts& facts, const FaultPlan& plan) {
-  const Decision& decision = plan.decision;
-  const Fault::Origin origin = fault.origin.value_or(origin_of(block.state, facts, decision));
-  if (plan.kind == FaultPlan::Kind::transfer)
-    if (const auto hindered = transfer_pages(fault, block, facts, plan)) return *hindered;
-  if (plan.begins_residency) {
-    fault.origin = origin;
-    block.state.minimum_residency.begin(decision.region, fault.processor, facts.now_ns);
-  }
-  if (plan.ends_copies) engine_.collapse(block, decision.region, decision.destination);
-  if (facts.write && facts.read_mostly && decision.destination.is_host())
-    effects_.settle_on_host(block, decision.region);
-  const bool filled = decision.fills && fill(fault, block, decision);
-  if (plan.is_there || filled || !block.state.at(fault.processor).mapped.test(facts.page))
-    if (const auto hindered = show(fault, block, decision)) return *hindered;
-  if (!effects_.follow(block, decision.region) && fault.waited.ns() < follow_limit_ns)
-    return {Outcome::not_yet, {}, soon()};
-  note_decision(fault, facts, decision, origin);
-  return {Outcome::resolved, block.span_of(decision.region)};
-}
-
-std::optional<FaultService::Attempt> FaultService::transfer_pages(Fault& fault,
-                                                                  const LockedBlock& block,
-                                                                  const FaultFacts& facts,
-                                                                  const FaultPlan& plan) {
-  const Decision& decision = plan.decision;
-  const TransferPlan& transfer = plan.transfer;
-  const Processor to = decision.destination;
-  Reservation& space = fault.reservation;
-  if (transfer.pages.count() > pages_carried_fast) expect_delay(fault);
-  const Motive motive(decision.cause,
-                      decision.speculates ? std::optional(facts.page) : std::nullopt);
-  bool page_done = false;
-  for (const PageRun run : runs_of(transfer.pages)) {
-    const std::uint64_t begun_ns = clock_();
-    const OpResult result =
-        !transfer.exists ? engine_.populate(block, run, to, space, fault.entry, motive)
-        : transfer.copy
-            ? engine_.duplicate(block, run, transfer.from, to, space, fault.entry, motive)
-            : engine_.migrate(block, run, transfer.from, to, space, motive, fault.entry);
-    const std::uint64_t pages = result.bytes / page_size;
-    answers_.note_transfer(fault, pages, clock_() - begun_ns);
-    page_done = page_done || (facts.page >= run.first && facts.page < run.first + pages);
-    if (result.status == OpStatus::process_gone) {
-      // The faulting thread has ended with its process.
-      if (to == fault.processor) return Attempt{Outcome::resolved};
-      fault.entry = Entry::none;
-      return Attempt{Outcome::try_again};
-    }
-    if (result.status == OpStatus::no_memory && !page_done) {
-      if (facts.grain == 1) return Attempt{Outcome::no_memory, {}, 0, to};
-      fault.constraints.region_only = true;
-      return Attempt{Outcome::try_again};
-    }
-  }
-  // Linux says "try again". Its reason may be a message that this very handler has to read.
-  if (!page_done) return Attempt{Outcome::not_yet, {}, soon()};
-  return std::nullopt;
-}
-
-bool FaultService::fill(Fault& fault, const LockedBlock& block, const Decision& decision) {
-  const Processor p = decision.destination;
-  const PageMask holes = (PageMask::of(decision.region) & block.state.absent()) -
-                         block.state.foreign(p) - block.state.switching(p);
-  if (holes.none() || !fault.reservation.try_grow(engine_.at(p).capacity, holes.count()))
-    return false;
-  bool filled = false;
-  for (const PageRun run : runs_of(holes))
-    filled = engine_.populate(block, run, p, fault.reservation, Entry::none).bytes != 0 || filled;
-  return filled;
-}
-
-std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const LockedBlock& block,
-                                                        const Decision& decision) {
-  const Processor p = fault.processor;
-  const unsigned page = fault.page_in_block();
-  const Processor at = decision.destination;
-  if (block.state.view(p, page) != at) {
-    const PageMask there = PageMask::of(decision.region) & block.state.at(at).resident;
-    switch (effects_.show(block, there, p)) {
-      case AdviceEffects::Shown::yes:
-        break;  // the view shows another copy
-      case AdviceEffects::Shown::pending:
-        if (fault.waited.ns() < view_limit_ns) return Attempt{Outcome::not_yet, {}, soon()};
-        // Changes of other views, or a device that hangs, must not cost the thread.
-        [[fallthrough]];
-      case AdviceEffects::Shown::declined:
-        // A pinned page cannot come instead; other pages may give mappings back.
-        if (effects_.pinned(block.index).test(page)) return Attempt{Outcome::not_yet, {}, soon()};
-        fault.constraints.keep_view = true;
-        return Attempt{Outcome::try_again};
-    }
-  }
-  const PageMask enter = pages_to_enter(fault, block, decision.region);
-  engine_.note_access(block, block.state.view(p, page));
-  for (const PageRun run : runs_of(enter)) {
-    const OpResult result = engine_.map(block, run, p);
-    if (result.status == OpStatus::process_gone) return Attempt{Outcome::resolved};
-    if (result.status == OpStatus::absent) return Attempt{Outcome::lost};
-    if (!result) return Attempt{Outcome::not_yet, {}, soon()};
-  }
-  // No other pool has a copy, and Linux says that this entry is protected.
-  if (fault.message.write_protect && std::popcount(block.state.residents(page)) == 1)
-    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}), block.waiter);
-  return std::nullopt;
-}
-
-// The faulting page is entered whatever the page state says, because Linux may have removed the
-// entry. To enter what is entered already changes nothing.
-PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& block,
-                                      PageRun region) {
-  const Processor p = fault.processor;
-  const unsigned page = fault.page_in_block();
-  const Processor seen = block.state.view(p, page);
-  // With one page of a huge entry Linux has removed the whole entry.
-  const bool lost_whole = fault.message.minor && (block.state.entered_whole & p.bit()) != 0 &&
-                          block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
-  if (lost_whole) block.state.entered_whole &= ~p.bit();
-  // With a coarse grain, access to the region may have been taken together with access to others.
-  const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : block.state.at(p).mapped;
-  const PageMask wanted = lost_whole ? ~block.state.in_flight() : PageMask::of(region) - known;
-  const PageMask missing = (wanted & block.state.viewed(p, seen) & block.state.at(seen).resident) -
-                           block.state.switching(p);
-  return missing.test(page) ? missing : PageMask::of({page, 1});
-}
-
-Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& facts,
-                                      const Decision& decision) {
-  std::int8_t source = DecisionRecord::no_processor;
-  PageMask pages = PageMask::of(decision.region);
-  if (facts.residents == 0) {
-    pages &= block.absent();
-  } else {
-    const Processor from = closest_of(facts.residents, decision.destination);
-    source = index_of(from);
-    pages &= block.at(from).resident;
-    if (from == decision.destination) pages -= facts.mapped;
-  }
-  return {source, (pages | PageMask::of({facts.page, 1})).run_around(facts.page), decision.reason};
-}
-
-void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
-                                 const Decision& decision, const Fault::Origin& origin) {
-  // Only the entry of this page was missing, which says nothing about where the page is.
-  if (origin.reason == Reason::resident) return;
-  engine_.recorder().decisions().add(
-      {.time_ns = facts.now_ns,
-       .block = facts.block,
-       .run = origin.run,
-       .waited_ns = facts.now_ns - fault.taken_ns,
-       .faulting_processor = index_of(facts.faulting_processor),
-       .source = origin.source,
-       .destination = index_of(decision.destination),
-       .reason = origin.reason,
-       .cause = decision.cause,
-       .access = facts.write ? EventAccess::write : EventAccess::read});
-}
-
 // ---- after an attempt, without the lock
 
 FaultService::Continuation FaultService::continue_after(Fault& fault, const Attempt& attempt) {
@@ -473,7 +234,7 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
       return Later{};
     case Outcome::not_yet:
       fault.waits_for_progress = attempt.waits_for_progress;
-      return put_off(fault, attempt.due, "the page never came free");
+      return put_off(fault, attempt.due != 0 ? attempt.due : soon(), "the page never came free");
     case Outcome::unallocated:
       return answer_unallocated(fault);
     case Outcome::foreign:
@@ -503,7 +264,6 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
   const ReservationRequest request{
       .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   OpStatus status = OpStatus::no_memory;
-  expect_delay(fault);
   if (attempt.outcome == Outcome::space_needed) {
     status = evictor_.reserve(request, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.
@@ -519,9 +279,7 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
       return Next::at_once;
     case OpStatus::absent:
       if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere);
-      // First without what should come with the page.
-      constraints.no_space = constraints.region_only || !attempt.is_for_many;
-      constraints.region_only = true;
+      constraints.narrow_for_space(attempt.is_for_many);
       return Next::at_once;
     case OpStatus::no_memory:
       return put_off_for_memory(fault, "no memory is left for the page");

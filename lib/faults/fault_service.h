@@ -1,7 +1,7 @@
 // Resolves faults. Each attempt is made under the block's lock, in four steps:
 //   gather   the facts, the advice, the policy's opinion -> a decision
 //   plan     plan_fault() (policy/fault_plan.h), a pure function -> a value
-//   execute  the page engine carries the plan out
+//   execute  the page engine carries the plan out (faults/plan_executor.h)
 //   finish   the threads that wait are woken (faults/fault_answers.h)
 // What an attempt finds missing (space, memory) is made without the lock, and the next attempt
 // follows. What it finds narrows the later plans of the same fault (FaultConstraints).
@@ -16,6 +16,7 @@
 
 #include "faults/fault.h"
 #include "faults/fault_answers.h"
+#include "faults/plan_executor.h"
 #include "faults/stale_faults.h"
 #include "faults/temporary_pins.h"
 #include "migration/advice_effects.h"
@@ -47,7 +48,8 @@ class FaultService {
         rules_(rules),
         policy_(policy),
         clock_(clock),
-        answers_(engine, blocks, address_space, clock),
+        executor_(engine, effects, costs_, clock),
+        answers_(engine, blocks, address_space, costs_, clock),
         stale_faults_(audiences, clock),
         temporary_pins_(engine, effects, blocks, policy, clock) {}
 
@@ -69,36 +71,15 @@ class FaultService {
   TemporaryPins& temporary_pins() { return temporary_pins_; }
 
  private:
-  // What has become of an attempt.
-  enum class Outcome {
-    resolved,      // the page is mapped, or no process is left that wants it: wake
-    try_again,     // the constraints or the state have changed: plan again
-    not_yet,       // look again at `due`
-    space_needed,  // reserve `pages` pages at `destination`
-    unallocated,   // no live allocation covers the page
-    foreign,       // the faulting processor must not access the page
-    full,          // no pool has space for the page
-    no_memory,     // Linux has no page for the destination
-    lost,          // Linux has lost the page that the pool held
-    not_here,      // in a signal handler only: the fault has to be posted
-  };
-  struct Attempt {
-    Outcome outcome;
-    PageSpan wake{};
-    std::uint64_t due = 0;
-    Processor destination{};
-    std::uint64_t pages = 0;
-    bool is_for_many = false;         // space for more than the page's own region
-    bool waits_for_progress = false;  // not_yet: what it waits for goes on and will end
-  };
+  using Attempt = FaultAttempt;
+  using Outcome = FaultAttempt::Outcome;
+
   // What gather() finds.
   struct Gathered {
     FaultFacts facts;
     Decision decision;
   };
 
-  // The answer will take long: another handler should watch for faults meanwhile.
-  static void expect_delay(const Fault& fault);
   Attempt attempt(Fault& fault);
   Attempt attempt_locked(Fault& fault, const LockedBlock& block) REQUIRES(block.state.lock);
 
@@ -109,36 +90,11 @@ class FaultService {
   void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation,
                       const LockedBlock& block) const REQUIRES(block.state.lock);
-  // The space in p's pool before anything is evicted. `reservation` counts as space.
-  std::uint64_t free_pages(Processor p, const Reservation& reservation) const;
   // The coarsest grain of the processors whose mappings an answer may split.
   unsigned grain_for(Processor faulting_processor, ProcessorMask residents) const;
-  Decision decide(Fault& fault, const LockedBlock& block, const FaultFacts& facts) const
-      REQUIRES(block.state.lock);
 
-  // Step 2 is plan_fault().
-
-  // Step 3. Those that return an optional return nothing when their part is done.
+  // Steps 2 and 3 are the executor's, but for plans that cannot be carried out yet.
   Attempt wait(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
-  std::optional<Attempt> reserve(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
-  Attempt execute(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
-                  const FaultPlan& plan) REQUIRES(block.state.lock);
-  std::optional<Attempt> transfer_pages(Fault& fault, const LockedBlock& block,
-                                        const FaultFacts& facts, const FaultPlan& plan)
-      REQUIRES(block.state.lock);
-  // Creates the pages of the decision's region that are absent, if there is space. False: none.
-  bool fill(Fault& fault, const LockedBlock& block, const Decision& decision)
-      REQUIRES(block.state.lock);
-  // Has the page in the faulting processor's view and page table.
-  std::optional<Attempt> show(Fault& fault, const LockedBlock& block, const Decision& decision)
-      REQUIRES(block.state.lock);
-  // Which pages of the region to enter in p's page table.
-  PageMask pages_to_enter(const Fault& fault, const LockedBlock& block, PageRun region)
-      REQUIRES(block.state.lock);
-  static Fault::Origin origin_of(const Block& block, const FaultFacts& facts,
-                                 const Decision& decision) REQUIRES(block.lock);
-  void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision,
-                     const Fault::Origin& origin);
 
   // After an attempt, without the lock. Each returns when to look again, or nothing when the fault
   // is answered; Next::at_once: attempt again.
@@ -177,6 +133,8 @@ class FaultService {
   const AdviceRules rules_;
   const Policy& policy_;
   const Clock clock_;
+  FaultCosts costs_;
+  PlanExecutor executor_;
   FaultAnswers answers_;
   StaleFaults stale_faults_;
   TemporaryPins temporary_pins_;

@@ -29,7 +29,7 @@ class StaleFaults {
  private:
   struct Suspect {
     Processor processor;
-    std::uint64_t page = 0;
+    PageIndex page = {};
     std::uint32_t thread = 0;
     std::uint64_t answered_ns = 0;
     std::uint64_t audience_changes = 0;  // until then

@@ -1,14 +1,15 @@
 // Which of the fault handlers watch the sources of faults, and which rest. Linux wakes every thread
-// that waits for a userfaultfd at each fault, so only a few handlers may wait: the others rest,
-// each on an eventfd of its own, until a watcher calls them up.
+// that waits for a userfaultfd at each fault, so only a few handlers may wait there: the others
+// rest, each on an eventfd of its own, until they are called up.
 //
 // A handler that answers a fault does not watch meanwhile. If no other handler watches, a fault
 // that comes in between waits for the answer's end. That is shorter than the wake-up of another
-// handler, unless the answer takes long, or more faults are waiting already: then a resting handler
-// is called up.
+// handler, except
+// - if more faults are waiting at the end of the answer: then the watcher shares the work;
+// - if the answer takes long, whatever the reason: then the guard timer expires, and its thread
+//   calls up another handler. The timer is set at most once per `guard_ns`.
 //
-// Thread-safe, without locks and allocations: a handler calls up another one while it holds a
-// block's lock.
+// Thread-safe, without locks and allocations.
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,8 @@ class Watchers {
  public:
   // At most this many handlers: one bit each.
   static constexpr std::size_t handlers_max = 64;
+  // A fault waits at most this long only because no handler watches, if one rests.
+  static constexpr std::uint64_t guard_ns = 1'000'000;
 
   // All handlers begin as watchers. At most `waiting_max` of them, at least 1, may wait for faults
   // in Linux for long. Throws std::system_error.
@@ -30,19 +33,20 @@ class Watchers {
 
   // Readable when the handler is called up, or when all were told to look.
   const Fd& kick(std::size_t handler) const { return kicks_[handler]; }
-  // Makes every handler's kick readable.
+  // Readable when call_up_if_none_watches() has to be called, or when all were told to look.
+  const Fd& guard() const { return guard_; }
+  // Makes every kick, and the guard, readable.
   void tell_all() const;
 
   // The calling watcher answers a fault, and watches again.
-  void begin_answer() { watching_.fetch_sub(1); }
+  void begin_answer();
   void end_answer() { watching_.fetch_add(1); }
   // The calling watcher wants to rest. False: it goes on watching, because too few others do.
   bool try_rest(std::size_t handler);
   // Whether the handler, which rests, has been called up: it is a watcher again.
   bool is_called_up(std::size_t handler) const { return (resting_.load() & bit(handler)) == 0; }
-  // The calling handler answers a fault, and that will take long: calls up a resting handler if no
-  // handler watches.
-  void call_up_one() { call_up_beside(0); }
+  // Calls up a resting handler if none watches.
+  void call_up_if_none_watches() { call_up_beside(0); }
   // The calling watcher has found a fault that waited for it: calls up a resting handler if no
   // other handler watches.
   void share_work() { call_up_beside(1); }
@@ -52,9 +56,11 @@ class Watchers {
   static std::uint64_t bit(std::size_t handler) { return std::uint64_t{1} << handler; }
 
   const int waiting_max_;
-  std::vector<Fd> kicks_;      // eventfds, by handler; fixed after construction
+  std::vector<Fd> kicks_;  // eventfds, by handler; fixed after construction
+  const Fd guard_;         // a timer
   std::atomic<int> watching_;  // includes those that were called up and are not awake yet
-  std::atomic<std::uint64_t> resting_{0};  // a bit for each handler
+  std::atomic<std::uint64_t> resting_{0};       // a bit for each handler
+  std::atomic<std::uint64_t> guard_end_ns_{0};  // when the guard expires or has expired
 };
 
 }  // namespace wherry::impl

@@ -203,7 +203,7 @@ class PoolBackend : public CopyBackend {
     return std::nullopt;
   }
   std::span<std::byte> alias(const ByteTransfer::InPool& place, std::size_t bytes) const {
-    return {const_cast<std::byte*>(pool(place.pool).alias(0)) + place.offset, bytes};
+    return {const_cast<std::byte*>(pool(place.pool).alias({})) + place.offset, bytes};
   }
   // The bytes, mapped in the slot's window; empty if there is no window.
   std::span<std::byte> show(unsigned slot, const ByteTransfer::InFile& place, std::size_t bytes,

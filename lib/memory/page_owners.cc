@@ -25,15 +25,15 @@ std::uint64_t PageOwnersView::count_accessible(PageSpan span, Processor by) cons
 }
 
 bool PageOwnersView::are_of_one_allocation(PageSpan span) const {
-  for (std::uint64_t page = span.first + 1; page < span.end(); ++page)
+  for (PageIndex page = span.first + 1; page < span.end(); ++page)
     if ((of(page) & begins) != 0) return false;
   return true;
 }
 
-std::uint8_t PageOwnersView::of(std::uint64_t page) const {
+std::uint8_t PageOwnersView::of(PageIndex page) const {
   const std::uint8_t block = bytes[pages + block_of(page).value].load(std::memory_order_relaxed);
-  if (block == no_owner) return bytes[page].load(std::memory_order_relaxed);
-  return page % pages_per_block == 0 ? block : block & audience_bits;
+  if (block == no_owner) return bytes[page.value].load(std::memory_order_relaxed);
+  return page_in_block(page) == 0 ? block : block & audience_bits;
 }
 
 PageOwners::PageOwners(std::size_t arena_bytes)
@@ -43,10 +43,11 @@ PageOwners::PageOwners(std::size_t arena_bytes)
       audiences_(*new (bytes_ + view().audiences_at()) Audiences) {}
 
 void PageOwners::mark(PageSpan pages, std::uint8_t each, std::uint8_t first) {
-  for (std::uint64_t page = pages.first; page < pages.end();) {
+  for (PageIndex page = pages.first; page < pages.end();) {
     const std::uint8_t value = page == pages.first ? each | first : each;
-    const bool whole = page % pages_per_block == 0 && pages.end() - page >= pages_per_block;
-    bytes_[whole ? pages_ + block_of(page).value : page].store(value, std::memory_order_relaxed);
+    const bool whole = page_in_block(page) == 0 && pages.end() - page >= pages_per_block;
+    const std::uint64_t place = whole ? pages_ + block_of(page).value : page.value;
+    bytes_[place].store(value, std::memory_order_relaxed);
     page += whole ? pages_per_block : 1;
   }
 }

@@ -42,7 +42,7 @@ struct PageOwnersView {
   std::size_t audiences_at() const {
     return round_up(pages + round_up(pages, pages_per_block) / pages_per_block, alignof(Audiences));
   }
-  std::uint8_t of(std::uint64_t page) const;
+  std::uint8_t of(PageIndex page) const;
 };
 
 class PageOwners {

@@ -33,11 +33,12 @@ SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes,
 }
 
 int SparsePoolFile::punch(PageSpan span) {
-  // Linux cannot split a huge page while another process or thread holds a reference to it, for a
-  // read of it for example. A punch then only unmaps and clears the part, and reports no error. The
-  // old contents are gone, so the caller cannot undo its move, and the memory is not free. So this
-  // function waits, under the block's lock: an exception to the rule of trap/mapper.h. Such
-  // references are short.
+  // Linux cannot split a huge page while another process or thread holds a reference to it, for
+  // example during a read. A punch of a part then unmaps and clears the part, but frees no memory
+  // and reports no error. The caller cannot undo its move, because the old contents are gone. So
+  // this function repeats the punch, and sleeps in between under the block's lock: an exception to
+  // the rule of trap/mapper.h. Most references are short. After attempts_max sleeps this function
+  // returns 0 all the same, and pages of zeros stay in the pool.
   constexpr int attempts_max = 200;
   constexpr std::chrono::microseconds pause{20};
   const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;
@@ -73,7 +74,7 @@ OpResult SparsePoolFile::fill_zero(PageSpan span) {
 
 void SparsePoolFile::move_to_node(PageSpan span, int node) {
   // Linux moves only pages that this process maps, so read each page through the alias first.
-  for (std::uint64_t page = span.first; page < span.end(); ++page)
+  for (PageIndex page = span.first; page < span.end(); ++page)
     (void)*const_cast<const volatile std::byte*>(alias(page));
   impl::move_to_node(alias(span.first), span.count, page_size, node);
 }

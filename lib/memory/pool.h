@@ -31,7 +31,7 @@ class PoolFile : public HoleFiller {
   virtual bool maps_huge_pages() const = 0;
   // Where the library itself reads a page. Requires: the page is resident; an access would create
   // it.
-  virtual const std::byte* alias(std::uint64_t page) const = 0;
+  virtual const std::byte* alias(PageIndex page) const = 0;
 };
 
 class SparsePoolFile final : public PoolFile {
@@ -47,9 +47,7 @@ class SparsePoolFile final : public PoolFile {
   bool maps_huge_pages() const override {
     return file_.has_huge_pages() && MemoryFile::kernel_keeps_holes();
   }
-  const std::byte* alias(std::uint64_t page) const override {
-    return alias_.data() + page * page_size;
-  }
+  const std::byte* alias(PageIndex page) const override { return alias_.data() + offset_of(page); }
   MemoryFile& file() { return file_; }
   const MemoryFile& file() const { return file_; }
   const Mapping& alias_mapping() const { return alias_; }

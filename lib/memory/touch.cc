@@ -54,17 +54,17 @@ std::size_t TouchableMemory::count_accessible(std::uintptr_t start, std::size_t 
   const auto first = layout->page_of(start);
   if (!first || length == 0) return 0;
   // Addresses past the end of the layout belong to no page.
-  const std::uint64_t offset = *first * page_size + start % page_size;
+  const std::uint64_t offset = offset_of(*first) + start % page_size;
   const std::uint64_t all = layout->bytes();
-  const std::uint64_t end = round_up(std::min(offset + length, all), page_size) / page_size;
+  const PageIndex end = page_at_offset(round_up(std::min(offset + length, all), page_size));
   const std::uint64_t count = owners.count_accessible({*first, end - *first}, processor);
-  return count == 0 ? 0 : std::min(length, (*first + count) * page_size - offset);
+  return count == 0 ? 0 : std::min(length, offset_of(*first + count) - offset);
 }
 
 bool TouchableMemory::is_of_one_allocation(std::uintptr_t start, std::size_t length) const {
   if (length == 0 || count_accessible(start, length) != length) return false;
-  const std::uint64_t first = *layout->page_of(start);
-  const std::uint64_t last = (first * page_size + start % page_size + length - 1) / page_size;
+  const PageIndex first = *layout->page_of(start);
+  const PageIndex last = page_at_offset(offset_of(first) + start % page_size + length - 1);
   return owners.are_of_one_allocation({first, last - first + 1});
 }
 

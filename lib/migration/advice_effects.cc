@@ -14,7 +14,7 @@ constexpr auto take_back_pause = std::chrono::microseconds(100);
 
 }  // namespace
 
-AdviceMap::Segment AdviceEffects::advice_at(std::uint64_t page) const {
+AdviceMap::Segment AdviceEffects::advice_at(PageIndex page) const {
   AdviceMap::Segment segment = advice_.at(page);
   if (copies_forbidden_.load()) segment.value.read_mostly = false;
   return segment;
@@ -27,28 +27,34 @@ AdviceMap::Segment AdviceEffects::take_segment(PageSpan& left) const {
   return segment;
 }
 
-AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
-                                         Processor p) {
-  // What is in flight is shown when it has landed.
+PageMask AdviceEffects::enter_shown(const LockedBlock& block, const PageMask& pages, Processor p) {
+  // Pages in flight are mapped when their transfer has completed.
   PageMask missing = pages - block.state.at(p).mapped - block.state.in_flight();
-  if (missing.none()) return Shown::yes;
+  if (missing.none()) return missing;
   const PageMask still = missing - block.state.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask shown =
         still & block.state.viewed(p, Processor{i}) & block.state.at(Processor{i}).resident;
-    // What cannot be entered now faults, and is looked at then.
+    // A page that cannot be mapped now faults at the next access.
     for (const PageRun run : runs_of(shown)) (void)engine_.map(block, run, p);
     missing -= shown;
   }
+  return missing;
+}
+
+AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
+                                         Processor p) {
+  const PageMask missing = enter_shown(block, pages, p);
   if (missing.none()) return Shown::yes;
-  // To see one's own pool needs no more mappings.
+  // A view of p's own pool needs no more mappings.
   const PageMask own = missing & block.state.at(p).resident;
-  const auto ask = [&](const PageMask& wanted, ViewSwitcher::Wish wish) {
-    return wanted.none() || switcher_.request(p, block.index, wanted, wish);
+  const auto ask = [&](const PageMask& wanted, ViewRequests::Wish wish) {
+    return wanted.none() || views_.request(p, block.index, wanted, wish);
   };
-  return ask(own, ViewSwitcher::Wish::home) && ask(missing - own, ViewSwitcher::Wish::see)
-             ? Shown::pending
-             : Shown::declined;
+  if (!ask(own, ViewRequests::Wish::home) || !ask(missing - own, ViewRequests::Wish::see))
+    return Shown::declined;
+  // In a replay the view has changed already.
+  return enter_shown(block, missing, p).none() ? Shown::yes : Shown::pending;
 }
 
 bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
@@ -60,7 +66,7 @@ bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
     const PageMask pages = PageMask::of(run_in_block(block.index, part)) - block.state.absent();
     for (int i = 0; i < engine_.processors(); ++i) {
       const Processor p{i};
-      // Whose memory is preferred has the pages come there when it touches them.
+      // If p is the preferred location, its accesses fault and move the pages to p.
       const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
       if ((advice.accessed_by & p.bit()) == 0 || fetches) continue;
       if (show(block, pages, p) == Shown::pending) done = false;
@@ -109,9 +115,9 @@ void AdviceEffects::collapse(const LockedBlock& block, PageRun run) {
 
 bool AdviceEffects::send_home(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask pages = PageMask::of(run);
-  switcher_.withdraw(p, block.index, pages);
+  views_.withdraw(p, block.index, pages);
   const PageMask away = pages & (block.state.foreign(p) | block.state.switching(p));
-  return !away.none() && switcher_.request(p, block.index, away, ViewSwitcher::Wish::home);
+  return !away.none() && views_.request(p, block.index, away, ViewRequests::Wish::home);
 }
 
 bool AdviceEffects::send_all_home(const LockedBlock& block, PageRun run) {
@@ -123,10 +129,11 @@ bool AdviceEffects::send_all_home(const LockedBlock& block, PageRun run) {
 void AdviceEffects::released(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < engine_.processors(); ++i) {
     const Processor p{i};
-    switcher_.withdraw(p, block.index, PageMask::of(run));
+    views_.withdraw(p, block.index, PageMask::of(run));
     const PageMask away = PageMask::of(run) & block.state.foreign(p);
-    // By then the addresses may be somebody else's, who wants to see their pages where they are.
-    if (!away.none()) (void)switcher_.request(p, block.index, away, ViewSwitcher::Wish::tidy);
+    // When the request is carried out, the addresses may belong to a new allocation whose pages p
+    // maps from other pools. Wish::tidy does not affect those.
+    if (!away.none()) (void)views_.request(p, block.index, away, ViewRequests::Wish::tidy);
   }
 }
 
@@ -146,8 +153,8 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
     }
     if (!sees_some) return true;
     if (patience.is_over()) return false;
-    switcher_.wait_until_done(p, apply_limit_ms);
-    // It may have been declined, and will be again at once.
+    views_.wait_until_done(p, apply_limit_ms);
+    // The request may have been declined, and the next one would be declined at once, too.
     std::this_thread::sleep_for(take_back_pause);
   }
 }
@@ -164,11 +171,11 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
     const LockedBlock block(index, state, std::adopt_lock);
     switch (change.kind) {
       case Kind::set_read_mostly:
-        // Who reads elsewhere must fault to get its copy.
+        // A processor that maps the pages from another pool must fault to get its copy.
         pending |= send_all_home(block, run);
         break;
       case Kind::set_preferred:
-        // It must fault for the pages to come.
+        // The preferred processor must fault, so that the pages move to it.
         pending |= send_home(block, run, change.location.processor());
         break;
       case Kind::unset_read_mostly:
@@ -178,7 +185,7 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
       case Kind::set_accessed_by:
         pending |= !follow(block, run);
         break;
-      // Mappings may go, and are left until something else moves them.
+      // Nothing requires the mappings any more. They stay until something else removes them.
       case Kind::unset_accessed_by:
       case Kind::pinned:
       case Kind::unpinned:
@@ -186,7 +193,7 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
     }
   };
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(), visit);
-  if (pending) switcher_.wait_until_done(apply_limit_ms);
+  if (pending) views_.wait_until_done(apply_limit_ms);
 }
 
 void AdviceEffects::forbid_copies() {
@@ -203,7 +210,7 @@ void AdviceEffects::forbid_copies() {
 void AdviceEffects::permit_copies() {
   copies_forbidden_.store(false);
   bool pending = false;
-  // Who sees read-mostly memory elsewhere must fault to get its copy.
+  // A processor that maps read-mostly pages from another pool must fault to get its copy.
   blocks_.for_each_used([&](BlockIndex index, Block& state) {
     const LockedBlock block(index, state);
     for (PageSpan left = block_span(index); !left.empty();) {
@@ -211,7 +218,7 @@ void AdviceEffects::permit_copies() {
       if (advice.read_mostly) pending |= send_all_home(block, run_in_block(block.index, part));
     }
   });
-  if (pending) switcher_.wait_until_done(apply_limit_ms);
+  if (pending) views_.wait_until_done(apply_limit_ms);
 }
 
 }  // namespace wherry::impl

@@ -1,13 +1,13 @@
-// What advice asks for beyond the fault at hand: pages stay mapped where the program said that they
-// are accessed, copies end when they are not wanted any more, and remote mappings give way to the
-// faults that a new advice needs to see.
+// Effects of advice beyond the fault that is being resolved: keeps pages mapped at the processors
+// that are advised to access them, ends copies that are no longer wanted, and removes remote
+// mappings so that the next accesses fault and new advice applies.
 #pragma once
 
 #include <atomic>
 #include <span>
 
 #include "migration/page_engine.h"
-#include "migration/view_switcher.h"
+#include "migration/view_requests.h"
 #include "pages/advice.h"
 #include "pages/block_directory.h"
 
@@ -15,64 +15,73 @@ namespace wherry::impl {
 
 class AdviceEffects {
  public:
-  AdviceEffects(PageEngine& engine, ViewSwitcher& switcher, BlockDirectory& blocks,
+  AdviceEffects(PageEngine& engine, ViewRequests& views, BlockDirectory& blocks,
                 const AdviceMap& advice)
-      : engine_(engine), switcher_(switcher), blocks_(blocks), advice_(advice) {}
+      : engine_(engine), views_(views), blocks_(blocks), advice_(advice) {}
 
   // Whether any page has advice.
   bool advises() const { return !advice_.empty(); }
-  // What the program has said of the page, and how far that reaches. Read-mostly is left out while
-  // copies are forbidden.
-  AdviceMap::Segment advice_at(std::uint64_t page) const;
+  // The page's advice, and the span around it that has the same advice. Read-mostly is left out
+  // while copies are forbidden.
+  AdviceMap::Segment advice_at(PageIndex page) const;
 
-  // Pages of the block that nobody may take out of the pool where they are.
+  // Pages of the block that must stay in the pool where they are.
   PageMask pinned(BlockIndex block) const { return advice_.pinned(block); }
 
   enum class Shown {
     yes,
-    pending,   // a view is being changed: look again
-    declined,  // the process may have no more mappings: the pages have to come to its view
+    pending,   // a change of p's view is under way: the caller tries again later
+    declined,  // the request was declined: the pages have to move to the pool that p's view shows
   };
-  // Has p map pages that pools hold, wherever they are.
+  // Maps the pages that pools hold at p, in whatever pool they are.
   Shown show(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
-  // The pages have come to where they are: has them mapped again by whoever is advised to access
-  // them. True: they are, as far as they can be.
+  // Call after pages have moved, or after their advice has changed: maps them at the processors
+  // that are advised to access them. Returns false if a change of a view is pending for that.
+  // Declined changes do not count.
   bool follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
-  // Pages that stayed where they are for others' sake need not any more: who maps them elsewhere
-  // than at home, and is not advised to, faults again. True: nobody does any more; else it has been
-  // requested, and is to be asked again.
+  // The temporary pin of the pages has ended. Changes views of them that show another pool back to
+  // the processor's own, except at processors that are advised to access the pages, so that their
+  // next accesses fault. Returns true if no such view is left; otherwise the caller calls this
+  // again later.
   bool end_temporary_pin(const LockedBlock& block, const PageMask& pages)
       REQUIRES(block.state.lock);
 
-  // The host has written pages, which had copies elsewhere: they go to the node of the host that is
-  // preferred for them, if there is one.
+  // The host has written pages that had copies in other pools: moves them to the host node that is
+  // their preferred location, if there is one.
   void settle_on_host(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
-  // `change` was said of the pages: does what cannot wait for the next fault. Returns when the
-  // views that this concerns have changed, at most a second later.
+  // The program has given this advice on the pages: does what cannot wait for the next fault.
+  // Returns when the views that this concerns have changed, at most a second later.
   void apply(PageSpan pages, const AdviceChange& change);
-  // Read-mostly means nothing from now on, and existing copies end; or it means something again.
+  // forbid_copies(): read-mostly advice has no effect from now on, and existing copies end.
+  // permit_copies(): it has its effect again.
   void forbid_copies();
   void permit_copies();
-  // p may not access these pages of others' pools any more: it has no mapping of them when this
-  // returns. False: it may still have, because for a second its views could not be changed.
+  // p may no longer access these pages in other processors' pools: changes p's views of them back
+  // to its own pool. Returns false if p may still map some of them, because its views could not be
+  // changed within a second.
   bool take_back(std::span<const PageSpan> spans, Processor p);
-  // The pages are of nobody any more: nor are views of them.
+  // The pages have been freed: withdraws requests to map them, and requests that views of other
+  // pools are changed back.
   void released(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
  private:
-  // Takes the first stretch of equal advice off `left`.
+  // Maps at p those of the pages that p's view shows. Returns the pages that p does not map yet.
+  PageMask enter_shown(const LockedBlock& block, const PageMask& pages, Processor p)
+      REQUIRES(block.state.lock);
+  // Removes the first run of equal advice from `left`, and returns it.
   AdviceMap::Segment take_segment(PageSpan& left) const;
   // Leaves one copy of each page, the preferred location's if it has one.
   void collapse(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
-  // Each true: that takes a change, which has been requested.
+  // Change views of the pages back to the processors' own pools. Return true if that needs a
+  // change, which has been requested.
   bool send_all_home(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   bool send_home(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
 
   PageEngine& engine_;
-  ViewSwitcher& switcher_;
+  ViewRequests& views_;
   BlockDirectory& blocks_;
   const AdviceMap& advice_;
   std::atomic<bool> copies_forbidden_{false};

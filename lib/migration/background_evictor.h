@@ -1,8 +1,10 @@
-// Evicts ahead of need, so that a fault does not normally wait for an eviction. The thread is woken
-// when a device's pool has few free pages. It evicts blocks, and then makes accesses to some other
-// blocks visible, so that the replacement chooses the right blocks next.
+// Evicts before a device's pool is full, so that a fault does not normally wait for an eviction.
+// The thread wakes when a pool has fewer free pages than the low watermark. It evicts blocks until
+// the pool has as many as the high watermark. Then it samples other blocks of the pool
+// (access_sampler.h), so that the replacement learns which blocks the device uses.
 //
-// It leaves small pools alone: their pages are better used than kept free.
+// A pool of fewer than 16 blocks has no watermarks: free pages would cost it more hits than the
+// waits that they save.
 #pragma once
 
 #include <atomic>
@@ -13,10 +15,10 @@
 
 namespace wherry::impl {
 
-// How many pages of a pool are kept free. Both 0: none.
+// Numbers of free pages of a pool. Both 0: the pool has no watermarks.
 struct Watermarks {
-  std::uint64_t low = 0;   // with fewer free pages, the thread is woken
-  std::uint64_t high = 0;  // it evicts until so many pages are free
+  std::uint64_t low = 0;   // with fewer free pages the thread wakes
+  std::uint64_t high = 0;  // it evicts until this many pages are free
 
   static Watermarks of(std::uint64_t capacity_pages);
 };

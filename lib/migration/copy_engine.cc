@@ -86,11 +86,11 @@ struct CopyEngine::Pages {
   // Nothing: the pages do not exist, and are read as zeros.
   std::optional<Processor> owner = {};
 
-  BlockIndex block() const { return block_of(where / page_size); }
+  PageIndex page() const { return page_at_offset(where); }
+  BlockIndex block() const { return block_of(page()); }
   PageRun run() const {
-    const std::uint64_t first = where / page_size;
-    const std::uint64_t end = round_up(where + piece.bytes, page_size) / page_size;
-    return run_in_block(block(), {first, end - first});
+    const PageIndex end = page_at_offset(round_up(where + piece.bytes, page_size));
+    return run_in_block(block(), {page(), end - page()});
   }
   PageSpan span() const { return span_of(block(), run()); }
   // Cuts the piece to its bytes in the kept pages, which are the first.
@@ -320,7 +320,7 @@ CopyEngine::Readiness CopyEngine::create(CopyTask& task, Pages& pages) {
     task.reservation.release();
     return Readiness::ready;
   }
-  const auto advice = parts_.effects.advice_at(pages.where / page_size);
+  const auto advice = parts_.effects.advice_at(pages.page());
   pages.cut_to(run_in_block(pages.block(), advice.span));
   const Location preferred = advice.value.preferred;
   Processor home = preferred.is_none() ? task.request.home : preferred.processor();
@@ -369,7 +369,7 @@ CopyEngine::Readiness CopyEngine::locate(const CopyRequest& request, Pages& page
   }
   Processor owner{std::countr_zero(residents)};
   if (pages.written && std::popcount(residents) > 1) {
-    const Location preferred = parts_.effects.advice_at(pages.where / page_size).value.preferred;
+    const Location preferred = parts_.effects.advice_at(pages.page()).value.preferred;
     if (!preferred.is_none() && (residents & preferred.processor().bit()) != 0)
       owner = preferred.processor();
     else if ((residents & request.home.bit()) != 0)

@@ -13,12 +13,13 @@ void DecisionLog::add(const DecisionRecord& record) noexcept {
   const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
   Place& place = ring_[number % capacity];
   std::uint64_t turn = place.turn.load(std::memory_order_relaxed);
-  // Who has been in the middle of an entry for a whole lap keeps its place, and this one is lost.
+  // Another thread is still writing this place, or has written a newer record there. This record is
+  // lost.
   if (turn % 2 != 0 || turn > 2 * number ||
       !place.turn.compare_exchange_strong(turn, 2 * number + 1, std::memory_order_acquire,
                                           std::memory_order_relaxed))
     return;
-  // Whoever sees one of the words also sees that the place is being written.
+  // A reader that sees one of the words also sees the odd turn.
   std::atomic_thread_fence(std::memory_order_release);
   const auto bits = std::bit_cast<std::array<std::uint64_t, words>>(record);
   for (std::size_t i = 0; i < words; ++i) place.record[i].store(bits[i], std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// What was decided about pages last, for whoever asks why one is where it is: always kept, bounded,
-// the oldest is overwritten. Writing takes no lock, and is allowed in a signal handler.
+// The latest decisions about pages, for wherryExplainPage(). Always kept; bounded: a new record
+// overwrites the oldest. Writing takes no lock, and is allowed in a signal handler.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct DecisionRecord {
   std::uint64_t time_ns = 0;
   BlockIndex block;
   PageRun run = {};
-  std::uint64_t waited_ns = 0;  // its thread had been kept waiting for so long
+  std::uint64_t waited_ns = 0;  // how long the faulting thread had waited
   std::int8_t faulting_processor = no_processor;
   std::int8_t source = no_processor;  // where the pages were; no_processor: nowhere
   std::int8_t destination = no_processor;
@@ -43,16 +43,16 @@ class DecisionLog {
   DecisionLog& operator=(const DecisionLog&) = delete;
 
   void add(const DecisionRecord& record) noexcept;
-  // The latest ones about this page since it was released, newest first, at most so many. Throws
-  // std::bad_alloc.
+  // The latest records about this page, newest first, at most `most`. Records up to the last
+  // EventCause::release (the memory was freed or discarded) are left out. Throws std::bad_alloc.
   std::vector<DecisionRecord> latest(BlockIndex block, unsigned page, std::size_t most) const;
 
  private:
   static constexpr std::size_t words = sizeof(DecisionRecord) / sizeof(std::uint64_t);
   static_assert(sizeof(DecisionRecord) % sizeof(std::uint64_t) == 0);
 
-  // `turn` of a place: 2n + 1 while entry n is written, 2n + 2 since it is; so memory that is zero
-  // is a log that is empty.
+  // `turn` of a place: 2n + 1 while entry n is being written, 2n + 2 after that. So zeroed memory
+  // is an empty log.
   struct Place {
     std::atomic<std::uint64_t> turn{0};
     std::array<std::atomic<std::uint64_t>, words> record{};

@@ -18,9 +18,9 @@ namespace wherry::impl {
 struct Eviction {
   std::uint64_t time_ns = 0;  // when it ended, on the scale of now_ns()
   BlockIndex block;
-  std::uint64_t for_page = 0;  // the page that needed the space
-  std::uint32_t moved = 0;     // pages that went to the host
-  std::uint32_t dropped = 0;   // copies of pages that other pools hold, too
+  PageIndex for_page = {};    // the page that needed the space
+  std::uint32_t moved = 0;    // pages that went to the host
+  std::uint32_t dropped = 0;  // copies of pages that other pools hold, too
   Processor from{};
   bool background = false;  // ahead of need: for_page is the page that came to the pool last
 };

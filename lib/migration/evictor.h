@@ -27,7 +27,7 @@ inline constexpr unsigned eviction_piece_pages = pages_per_region;
 struct ReservationRequest {
   Processor at;
   std::uint64_t pages = 0;         // in all, with those that are reserved already
-  std::uint64_t for_page = 0;      // the page that is to come
+  PageIndex for_page = {};         // the page that is to come
   std::uint32_t spared_epoch = 0;  // blocks prefetched in this epoch are not evicted; 0: no epoch
   bool background = false;         // no thread waits for the pages
   FaultSlot* waiter = nullptr;     // of the fault that needs the pages, see LockedBlock

@@ -25,9 +25,9 @@ class LockedBlock {
     state.lock.lock();
   }
   // Takes over the lock, which the calling thread has locked already.
-  LockedBlock(BlockIndex index, Block& block, std::adopt_lock_t, FaultSlot* waiter = nullptr)
+  LockedBlock(BlockIndex index, Block& block, std::adopt_lock_t)
       WHERRY_TSA(release_capability(block.lock)) WHERRY_TSA(acquire_capability(state.lock))
-      : index(index), state(block), waiter(waiter) {}
+      : index(index), state(block) {}
   ~LockedBlock() WHERRY_TSA(release_capability(state.lock)) { state.lock.unlock(); }
   LockedBlock(const LockedBlock&) = delete;
   LockedBlock& operator=(const LockedBlock&) = delete;

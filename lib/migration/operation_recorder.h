@@ -1,5 +1,5 @@
-// Records what was done to pages: as events, where somebody listens (trace/recorder.h), and as
-// decisions that wherryExplainPage() shows. Any thread; takes no lock.
+// Records operations on pages: as events, if recording is on (trace/recorder.h), and as decisions
+// that wherryExplainPage() shows. Any thread; takes no lock.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@
 
 namespace wherry::impl {
 
-// Why pages come. Together with a page that was accessed come others that are expected to be.
+// Why pages move. Pages that are expected to be accessed move together with one that was.
 struct Motive {
   MoveCause cause;
-  std::optional<unsigned> accessed;  // that page, in its block
+  std::optional<unsigned> accessed;  // the page that was accessed, in its block
 
   Motive(MoveCause c = MoveCause::fault, std::optional<unsigned> page = {})
       : cause(c), accessed(page) {}
@@ -40,21 +40,21 @@ class OperationRecorder {
   static std::uint64_t begin_ns(EventKind kind);
   void record(const OperationRecord& operation, BlockIndex block, PageRun run);
   void record_release(BlockIndex block, PageRun run);
-  // Since `now_ns` these processors take the pages from each other; they came to `to`.
+  // These processors take the pages from each other since `now_ns`; the pages have arrived at `to`.
   void record_thrashing(PageSpan pages, Processor to, ProcessorMask processors,
                         std::uint64_t now_ns) const;
 
   // The address of a page in events. Nothing: the page is about to become a variable's, and has no
   // address in the arena yet.
-  std::optional<std::uint64_t> address_of(std::uint64_t page) const {
-    if (layout_ == nullptr) return page * page_size;
+  std::optional<std::uint64_t> address_of(PageIndex page) const {
+    if (layout_ == nullptr) return offset_of(page);
     return layout_->find_address_of(page);
   }
   DecisionLog& decisions() { return decisions_; }
   const DecisionLog& decisions() const { return decisions_; }
 
  private:
-  // Of one operation, a part that happened for one reason.
+  // Records a part of an operation that happened for one reason.
   void record_part(const OperationRecord& operation, BlockIndex block, PageRun run,
                    std::uint64_t duration_ns) const;
 

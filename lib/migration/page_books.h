@@ -1,29 +1,34 @@
 // The bookkeeping of pages: the state of a block together with everything that has to change with
-// it, which is the policy's memory, each pool's replacement and capacity, and the counters. Pure:
-// no system call, no clock, no lock of its own. The page engine calls it between the kernel
-// operations of a live run; a replay calls it alone.
+// it, which is the policy's memory, each pool's replacement and capacity, and the counters. No
+// system call, no clock, no lock of its own. The page engine calls it between system calls.
 //
 // Each function is called under the block's lock. Where Linux takes part, the call follows the
-// kernel operation that it describes, and comes before anything that may wake a faulting thread.
+// system call that it describes, and comes before anything that may wake a faulting thread.
 #pragma once
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <span>
 
+#include "memory/processor_memory.h"
 #include "migration/locked_block.h"
-#include "migration/pool_ledger.h"
+#include "migration/resident_blocks.h"
 #include "policy/policy.h"
 
 namespace wherry::impl {
 
 class PageBooks {
  public:
-  // `pools[i]` is processor i's. `policy` is told what becomes of pages; null: there is none. All
-  // outlive this.
-  PageBooks(std::span<PoolLedger* const> pools, const Policy* policy);
+  // `processors[i]` is processor i. `policy` is told what becomes of pages; null: there is none.
+  // All outlive this.
+  PageBooks(std::span<ProcessorMemory* const> processors, const Policy* policy);
 
   int processors() const { return count_; }
-  PoolLedger& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
+  ProcessorMemory& at(Processor p) const { return pool(p).memory; }
+  // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
+  // are evicted to.
+  ResidentBlocks& resident_blocks(Processor p) const { return *pool(p).held; }
   // Whether moved() and copied() need the time, because the policy keeps it.
   bool needs_time() const { return policy_ != nullptr && policy_->remembers(); }
 
@@ -46,6 +51,17 @@ class PageBooks {
   void accessed(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
 
  private:
+  struct Pool {
+    explicit Pool(ProcessorMemory& its_memory) : memory(its_memory) {
+      if (!memory.id.is_host()) held.emplace(memory.blocks.size());
+    }
+
+    ProcessorMemory& memory;
+    std::optional<ResidentBlocks> held;  // none for the host
+  };
+
+  Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
+  void give_back(Processor p, std::uint64_t pages) { at(p).capacity.give_back(pages); }
   ProcessorMask tell_policy(const LockedBlock& block, const Arrival& arrival)
       REQUIRES(block.state.lock);
   // Tell p's pool of pages that came, or left, given whether it held any of the block before.
@@ -53,7 +69,7 @@ class PageBooks {
   void note_departure(const LockedBlock& block, Processor p, bool held_before, MoveCause cause)
       REQUIRES(block.state.lock);
 
-  std::array<PoolLedger*, max_processors> pools_{};
+  std::array<std::unique_ptr<Pool>, max_processors> pools_;
   const int count_;
   const Policy* const policy_;
 };

@@ -1,14 +1,13 @@
 #include "migration/page_engine.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "trace/recorder.h"
 
 namespace wherry::impl {
 namespace {
 
 // How often in a row Linux may answer "try again" without progress. Each such answer comes from a
-// concurrent change of the process's mappings, which ends; the limit keeps a kernel bug from
+// concurrent change of the process's mappings, which ends; the limit keeps a bug of Linux from
 // holding the block's lock for ever.
 constexpr int attempts_max = 8;
 
@@ -30,39 +29,12 @@ EventKind kind_of(PageTransfer::Kind kind) {
 
 }  // namespace
 
-PageEngine::Pool::Pool(ProcessorMemory& its_memory) : memory(its_memory) {
-  if (!memory.id.is_host()) blocks.emplace(memory.blocks.size());
-}
-
-void PageEngine::Pool::arrived(BlockIndex block, std::uint64_t page, bool is_first) {
-  blocks->set_last_arrival(page);
-  if (is_first)
-    blocks->came(block);
-  else
-    blocks->accessed(block);
-}
-
-PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> processors) {
-  Pools pools;
-  for (std::size_t i = 0; i < processors.size(); ++i)
-    pools[i] = std::make_unique<Pool>(*processors[i]);
-  return pools;
-}
-
-PageBooks PageEngine::make_page_books(const Pools& pools, std::size_t count, const Policy* policy) {
-  std::array<PoolLedger*, max_processors> ledgers{};
-  for (std::size_t i = 0; i < count; ++i) ledgers[i] = pools[i].get();
-  return PageBooks(std::span(ledgers).first(count), policy);
-}
-
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
-                       const Policy* policy)
-    : pools_(make_pools(processors)),
-      page_books_(make_page_books(pools_, processors.size(), policy)),
-      recorder_(layout) {}
+                       const Policy* policy, Clock clock)
+    : page_books_(processors, policy), clock_(clock), recorder_(layout) {}
 
 std::uint64_t PageEngine::arrival_ns() const {
-  return page_books_.needs_time() ? now_ns() : 0;
+  return page_books_.needs_time() ? clock_() : 0;
 }
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over the pages that
@@ -124,9 +96,15 @@ OpStatus PageEngine::protect(const LockedBlock& block, PageRun run, Processor ow
 }
 
 OpStatus PageEngine::close(const LockedBlock& block, PageRun run, Processor owner) {
-  for (int i = 0; i < processors(); ++i)
-    unmap(block, PageMask::of(run) & block.state.mapped_from(Processor{i}, owner), Processor{i});
+  unmap_everywhere(block, PageMask::of(run), owner);
   return protect(block, run, owner);
+}
+
+void PageEngine::unmap_everywhere(const LockedBlock& block, const PageMask& pages,
+                                  Processor owner) {
+  for (int i = 0; i < processors(); ++i)
+    if (const Processor p{i}; !at(p).mapper.punch_unmaps())
+      unmap(block, pages & block.state.mapped_from(p, owner), p);
 }
 
 void PageEngine::unmap(const LockedBlock& block, const PageMask& pages, Processor p) {
@@ -165,8 +143,8 @@ void PageEngine::lift_protection(const LockedBlock& block, PageRun run, Processo
 void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
   // Linux frees pages of an in-memory file without needing memory, so an error means a wrong call.
   const int error = owner.file.punch(span);
-  WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count, span.first,
-               owner.id.index, error);
+  WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count,
+               span.first.value, owner.id.index, error);
 }
 
 OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p,
@@ -362,8 +340,7 @@ void PageEngine::allow_writes_if_alone(const LockedBlock& block, PageRun run, Pr
 PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages, Processor p,
                               MoveCause cause) {
   const PageMask held = pages & block.state.at(p).resident;
-  for (int i = 0; i < processors(); ++i)
-    unmap(block, held & block.state.mapped_from(Processor{i}, p), Processor{i});
+  unmap_everywhere(block, held, p);
   for (const PageRun run : runs_of(held)) {
     punch(at(p), block.span_of(run));
     recorder_.record({EventKind::invalidate, cause, p, {}}, block.index, run);

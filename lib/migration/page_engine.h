@@ -6,12 +6,9 @@
 // in their new state and the others unchanged, and returns the reason.
 #pragma once
 
-#include <array>
-#include <memory>
-#include <optional>
 #include <span>
-#include <vector>
 
+#include "base/clock.h"
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
 #include "migration/in_flight_transfers.h"
@@ -45,9 +42,10 @@ struct InFlightTransfer {
 class PageEngine {
  public:
   // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy`: as PageBooks
-  // has it. All outlive the engine.
+  // has it; `clock`: when pages arrive. All outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
-                      const ArenaLayout* layout = nullptr, const Policy* policy = nullptr);
+                      const ArenaLayout* layout = nullptr, const Policy* policy = nullptr,
+                      Clock clock = now_ns);
 
   // The next four bring the pages of a run to a pool. `reservation` holds at least as many pages of
   // that pool. process_gone: the pages were to be mapped at a processor whose process has ended;
@@ -92,8 +90,8 @@ class PageEngine {
   void end_byte_transfer(const LockedBlock& block, const PageMask& pages)
       REQUIRES(block.state.lock);
 
-  // Of each page of the run that the keeper holds, drops all copies but the keeper's. Every
-  // processor that maps that copy can write it then.
+  // Drops all copies except the keeper's, of each page of the run that the keeper holds. Every
+  // processor that maps the keeper's copy can write it then.
   void collapse(const LockedBlock& block, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
   // Drops p's copies. Requires: other pools have copies.
@@ -117,7 +115,7 @@ class PageEngine {
   void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
 
-  ProcessorMemory& at(Processor p) const { return pool(p).memory; }
+  ProcessorMemory& at(Processor p) const { return page_books_.at(p); }
   int processors() const { return page_books_.processors(); }
   // Records what others than the engine do to pages.
   OperationRecorder& recorder() { return recorder_; }
@@ -125,26 +123,9 @@ class PageEngine {
   InFlightTransfers& transfers() { return transfers_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
-  ResidentBlocks& resident_blocks(Processor p) { return *pool(p).blocks; }
+  ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
 
  private:
-  // One processor's pool, as the bookkeeping sees it.
-  struct Pool final : PoolLedger {
-    explicit Pool(ProcessorMemory& memory);
-    void give_back(std::uint64_t pages) override { memory.capacity.give_back(pages); }
-    void arrived(BlockIndex block, std::uint64_t page, bool is_first) override;
-    void emptied(BlockIndex block, Replacement::LeftBy how) override { blocks->left(block, how); }
-    void accessed(BlockIndex block) override { blocks->accessed(block); }
-    Counters& counters() override { return memory.counters; }
-
-    ProcessorMemory& memory;
-    std::optional<ResidentBlocks> blocks;  // none for the host
-  };
-  using Pools = std::array<std::unique_ptr<Pool>, max_processors>;
-
-  Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
-  static Pools make_pools(std::span<ProcessorMemory* const> processors);
-  static PageBooks make_page_books(const Pools& pools, std::size_t count, const Policy* policy);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
 
@@ -159,6 +140,9 @@ class PageEngine {
   // Makes the owner's pages ready to leave its pool: no processor can write them, and where a punch
   // does not remove mappings there are none.
   OpStatus close(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
+  // As unmap(), the mappings of the owner's pages by all processors.
+  void unmap_everywhere(const LockedBlock& block, const PageMask& pages, Processor owner)
+      REQUIRES(block.state.lock);
   // As allow_writes(), for those of the pages that have no copies.
   void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
@@ -182,8 +166,8 @@ class PageEngine {
   PageMask take_out(const LockedBlock& block, const PageMask& pages, Processor p, MoveCause cause)
       REQUIRES(block.state.lock);
 
-  const Pools pools_;
   PageBooks page_books_;
+  const Clock clock_;
   OperationRecorder recorder_;
   InFlightTransfers transfers_;
 };

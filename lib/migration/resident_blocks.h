@@ -45,10 +45,8 @@ class ResidentBlocks {
     return index_of(replacement_.sample());
   }
   // A page of the run that came last.
-  std::uint64_t last_arrival() const { return last_arrival_.load(std::memory_order_relaxed); }
-  void set_last_arrival(std::uint64_t page) {
-    last_arrival_.store(page, std::memory_order_relaxed);
-  }
+  PageIndex last_arrival() const { return last_arrival_.load(std::memory_order_relaxed); }
+  void set_last_arrival(PageIndex page) { last_arrival_.store(page, std::memory_order_relaxed); }
   bool is_sampled(BlockIndex block) const EXCLUDES(lock_) {
     const LockGuard guard(lock_);
     return replacement_.is_sampled(block.value);
@@ -64,7 +62,7 @@ class ResidentBlocks {
   }
 
   const Mapping links_;
-  std::atomic<std::uint64_t> last_arrival_{0};
+  std::atomic<PageIndex> last_arrival_{};
   mutable Mutex lock_{LockOrder::pool};
   Replacement replacement_ GUARDED_BY(lock_);
 };

@@ -13,7 +13,7 @@ namespace {
 
 // A change can split one mapping in three.
 constexpr std::uint64_t mappings_per_change = 2;
-// Counting a process's mappings takes the kernel a while.
+// Linux takes a while to count a process's mappings.
 constexpr std::uint64_t decline_ns = 100'000'000;
 
 }  // namespace
@@ -172,14 +172,14 @@ PageRun ViewSwitcher::next_change(const LockedBlock& block, const Request& reque
                                   Processor& owner) {
   const Processor p{request.processor};
   if (request.wish == Wish::see) {
-    // What p's view shows already only has to be entered.
+    // Pages that p's view shows already only have to be mapped.
     PageMask shown;
     for (int i = 0; i < engine_.processors(); ++i)
       shown |= block.state.viewed(p, Processor{i}) & block.state.at(Processor{i}).resident;
     enter(block, p, left & shown);
     left -= shown;
   }
-  // Nothing is wrong with an own view of what no pool holds, or of what need not be seen.
+  // Pages whose view is p's own pool need no change; for `see` only those that no pool holds.
   left -= request.wish == Wish::see ? block.state.absent() - block.state.foreign(p)
                                     : ~block.state.foreign(p);
   if (request.wish == Wish::tidy) left &= block.state.absent();

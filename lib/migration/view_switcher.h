@@ -1,11 +1,13 @@
-// Has processors see the pools that hold the pages they want, where those are not their own: remote
-// mappings, and the way back. Threads of its own, because changing a view takes as long as
-// answering a fault does, and whoever waited for that under a block's lock would keep the fault
-// from being answered. One thread and one queue for each processor: a device that is stopped, or
-// slow, keeps only its own changes waiting.
+// Carries out requests for changes of processors' views (migration/view_requests.h): remote
+// mappings of other processors' pools, and the change back to the processor's own pool. The view
+// switcher has threads of its own, because a change of a view takes as long as the resolution of a
+// fault. A handler that waited for the change under a block's lock could not resolve faults
+// meanwhile. Each processor has one thread and one queue, so a device that is stopped or slow
+// delays only its own changes.
 //
-// Requests may be refused (a process can have only so many mappings) and may come to nothing (the
-// page has moved on, the process is gone): whoever wants something looks again.
+// A request may be declined (a process can have only so many mappings). A request may also have no
+// effect (the page has moved on, the process is gone). So the thread that made it checks the page
+// state again later.
 #pragma once
 
 #include <array>
@@ -18,6 +20,7 @@
 
 #include "base/lock.h"
 #include "migration/page_engine.h"
+#include "migration/view_requests.h"
 #include "os/memory/mapped_memory.h"
 #include "os/process/condition.h"
 #include "pages/block_directory.h"
@@ -25,33 +28,22 @@
 
 namespace wherry::impl {
 
-class ViewSwitcher {
+class ViewSwitcher final : public ViewRequests {
  public:
   // changers[i] is processor i's; they outlive this. `mappings_budget`: how many mappings one
   // process may have before remote ones are declined; 0: no limit.
   ViewSwitcher(PageEngine& engine, BlockDirectory& blocks, std::span<ViewChanger* const> changers,
                std::uint64_t mappings_budget);
-  // Ends after the change under way.
-  ~ViewSwitcher();
-  // Nothing is carried out before. Once.
+  // Waits for the change under way.
+  ~ViewSwitcher() override;
+  // Starts the threads, which carry out the requests. Call it once.
   void start();
 
-  enum class Wish {
-    see,   // each page that a pool holds is mapped at p, whose view of it is changed where needed
-    home,  // p's view of the pages is its own pool
-    tidy,  // ... of those that no pool holds when it is carried out
-  };
-  // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be
-  // changed.
-  [[nodiscard]] bool request(Processor p, BlockIndex block, const PageMask& pages, Wish wish);
-  // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the
-  // block's lock.
-  void withdraw(Processor p, BlockIndex block, const PageMask& pages);
-  // Waits until what was requested before has been done; false after `limit_ms`. Never under a
-  // block's lock, nor in a thread that answers faults.
-  bool wait_until_done(int limit_ms);
-  // The same for what was requested of one processor's view.
-  bool wait_until_done(Processor p, int limit_ms);
+  [[nodiscard]] bool request(Processor p, BlockIndex block, const PageMask& pages,
+                             Wish wish) override;
+  void withdraw(Processor p, BlockIndex block, const PageMask& pages) override;
+  bool wait_until_done(int limit_ms) override;
+  bool wait_until_done(Processor p, int limit_ms) override;
 
   // No view of the processor is changed while one of these lives. Waits for the change under way.
   class Pause {
@@ -74,32 +66,34 @@ class ViewSwitcher {
     Mutex change_lock{LockOrder::changes};
     Mutex lock{LockOrder::view_requests};
     Condition changed;
-    // Both grow while threads wait for what they ask for.
+    // Both grow while faulting threads wait for the requests, so their memory is not malloc's.
     std::pmr::deque<Request> order GUARDED_BY(lock){&mapped_memory()};
-    // Which pages of the block.
+    // The pages of each request.
     std::pmr::map<Request, PageMask> requested GUARDED_BY(lock){&mapped_memory()};
-    // Of the request under way.
+    // The request that is being carried out, and those of its pages that were withdrawn since.
     Request current GUARDED_BY(lock){};
     PageMask withdrawn GUARDED_BY(lock);
-    std::uint64_t issued GUARDED_BY(lock) = 0;     // requests queued so far
-    std::uint64_t completed GUARDED_BY(lock) = 0;  // ... and carried out, in the same order
+    std::uint64_t issued GUARDED_BY(lock) = 0;     // requests that were queued
+    std::uint64_t completed GUARDED_BY(lock) = 0;  // carried out, in the order of the queue
     bool stopping GUARDED_BY(lock) = false;
     std::thread thread;
 
-    // Takes the next request; waits for one. Nothing: it is time to stop.
+    // Waits for a request and takes it. Returns nullopt if the thread must end.
     std::optional<Request> take(PageMask& pages) EXCLUDES(lock);
   };
-  // What is known of one process's mappings. The thread's own, but for `declines_until`.
+  // Estimate of the number of one process's mappings. Only the queue's thread uses it, except for
+  // the atomics.
   struct Account {
-    std::uint64_t counted = 0;  // by the kernel
-    std::uint64_t since = 0;    // at most so many more since then
-    // As now_ns() counts: no remote mappings, no changes at all.
+    std::uint64_t counted = 0;  // what Linux reported last
+    std::uint64_t since = 0;    // at most this many were added after that
+    // Until these times (as now_ns() counts), requests for remote mappings, or all requests, are
+    // declined.
     std::atomic<std::uint64_t> declines_until{0};
     std::atomic<std::uint64_t> fails_until{0};
   };
 
   Queue& queue(Processor p) { return queues_[static_cast<unsigned>(p.index)]; }
-  // Of the processors from `first` up to and without `last`.
+  // Waits for the queues of the processors from `first` up to and without `last`.
   bool wait_until_done(int first, int last, int limit_ms);
   void work(Queue& queue, int processor);
   void apply(const Request& request, const PageMask& pages);
@@ -110,10 +104,11 @@ class ViewSwitcher {
                       Processor& owner) REQUIRES(block.state.lock);
   // Changes the view of one run to the pool of `owner`.
   void change(BlockIndex index, Block& state, Processor p, PageRun run, Processor owner);
-  // Enters what p's view holds of the pages.
+  // Maps at p those of the pages that p's view shows.
   void enter(const LockedBlock& block, Processor p, const PageMask& pages)
       REQUIRES(block.state.lock);
-  // Whether p may have mappings of other pools. Asks the kernel now and then, which takes a while.
+  // Whether p may have more mappings of other pools. Has Linux count p's mappings now and then,
+  // which takes a while.
   bool may_see_others(Processor p);
 
   PageEngine& engine_;

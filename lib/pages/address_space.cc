@@ -229,20 +229,20 @@ std::vector<PageSpan> AddressSpace::pages_for(unsigned audience) const {
   return pages;
 }
 
-bool AddressSpace::retire_if_dead(std::uint64_t page) {
+bool AddressSpace::retire_if_dead(PageIndex page) {
   const WriteGuard guard(lock_);
-  if (find_locked(page * page_size)) return false;
+  if (find_locked(offset_of(page))) return false;
   retire_locked(page);
   return true;
 }
 
-void AddressSpace::retire(std::uint64_t page) {
+void AddressSpace::retire(PageIndex page) {
   const WriteGuard guard(lock_);
   retire_locked(page);
 }
 
-void AddressSpace::retire_locked(std::uint64_t page) {
-  const std::uint64_t stretch = round_down(page * page_size, small_unit);
+void AddressSpace::retire_locked(PageIndex page) {
+  const std::uint64_t stretch = round_down(offset_of(page), small_unit);
   // Free addresses are removed from the free lists. Addresses of an allocation that is live or
   // leaving are left out when it ends.
   if (small_managed_.carve(stretch, small_unit) || small_device_.carve(stretch, small_unit)) return;

@@ -44,7 +44,9 @@ struct Allocation {
   bool is_variable = false;  // a module's variable: never freed
 
   // The whole pages of the allocation, which advice and migration apply to.
-  PageSpan pages() const { return {offset / page_size, round_up(bytes, page_size) / page_size}; }
+  PageSpan pages() const {
+    return {page_at_offset(offset), round_up(bytes, page_size) / page_size};
+  }
 };
 
 // The streams from which the program says it will use an allocation. Replaces the flags given at
@@ -97,9 +99,9 @@ class AddressSpace {
   std::vector<PageSpan> pages_for(unsigned audience) const EXCLUDES(lock_);
   // Ensures that the 64 KiB around a page that belongs to no live allocation are never reused.
   // False: the page is live, and nothing was done.
-  bool retire_if_dead(std::uint64_t page) EXCLUDES(lock_);
+  bool retire_if_dead(PageIndex page) EXCLUDES(lock_);
   // Ensures that the 64 KiB around a page are not reused after their allocation is freed.
-  void retire(std::uint64_t page) EXCLUDES(lock_);
+  void retire(PageIndex page) EXCLUDES(lock_);
 
   // One past the highest byte ever allocated.
   std::uint64_t high_water() const EXCLUDES(lock_);
@@ -134,7 +136,7 @@ class AddressSpace {
       REQUIRES(lock_);
   void give_back(std::uint64_t offset, std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
   std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
-  void retire_locked(std::uint64_t page) REQUIRES(lock_);
+  void retire_locked(PageIndex page) REQUIRES(lock_);
 
   mutable SharedMutex lock_{LockOrder::address_space};
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB

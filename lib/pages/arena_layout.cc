@@ -6,8 +6,7 @@ namespace wherry::impl {
 namespace {
 
 PageSpan whole_blocks(PageSpan span) {
-  const std::uint64_t first = round_down(span.first, pages_per_block);
-  return {first, round_up(span.end(), pages_per_block) - first};
+  return aligned_around(span, pages_per_block);
 }
 
 }  // namespace
@@ -20,14 +19,14 @@ ArenaLayout::ArenaLayout(const ArenaLayout& other)
   });
 }
 
-std::uintptr_t ArenaLayout::address_of(std::uint64_t page) const {
+std::uintptr_t ArenaLayout::address_of(PageIndex page) const {
   const auto address = find_address_of(page);
-  WHERRY_CHECK(address.has_value(), "page {} has no address", page);
+  WHERRY_CHECK(address.has_value(), "page {} has no address", page.value);
   return *address;
 }
 
-std::optional<std::uintptr_t> ArenaLayout::find_address_of(std::uint64_t page) const {
-  if (page < row_bytes_ / page_size) return base_ + page * page_size;
+std::optional<std::uintptr_t> ArenaLayout::find_address_of(PageIndex page) const {
+  if (page < page_at_offset(row_bytes_)) return base_ + offset_of(page);
   const PlacedPages* placed =
       find_placed([&](const PlacedPages& one) { return whole_blocks(one.pages).contains(page); });
   if (placed == nullptr) return std::nullopt;
@@ -38,11 +37,11 @@ std::optional<PlacedPages> ArenaLayout::find_place(std::uintptr_t address,
                                                    std::size_t bytes) const {
   const unsigned count = count_.load(std::memory_order_relaxed);
   if (count == placed_max) return std::nullopt;
-  const std::uint64_t block =
-      count == 0 ? row_bytes_ / page_size : whole_blocks(placed_[count - 1].pages).end();
+  const PageIndex block =
+      count == 0 ? page_at_offset(row_bytes_) : whole_blocks(placed_[count - 1].pages).end();
   const PageSpan pages{block + address % block_size / page_size, bytes / page_size};
   // The very last page is never used.
-  if (whole_blocks(pages).end() >= bytes_ / page_size) return std::nullopt;
+  if (whole_blocks(pages).end() >= page_at_offset(bytes_)) return std::nullopt;
   return PlacedPages{pages, address};
 }
 

@@ -49,8 +49,8 @@ class ArenaLayout {
 
   // page_of() and address_of(): any thread, also in a signal handler.
   // Returns the page that contains the address; nothing: the arena has no page there.
-  std::optional<std::uint64_t> page_of(std::uintptr_t address) const {
-    if (address >= base_ && address - base_ < row_bytes_) return (address - base_) / page_size;
+  std::optional<PageIndex> page_of(std::uintptr_t address) const {
+    if (address >= base_ && address - base_ < row_bytes_) return page_at_offset(address - base_);
     const PlacedPages* placed =
         find_placed([&](const PlacedPages& one) { return one.contains(address); });
     if (placed == nullptr) return std::nullopt;
@@ -58,15 +58,15 @@ class ArenaLayout {
   }
   // Returns the page's address. Requires: the page is in the row, or in a block of a placed
   // stretch.
-  std::uintptr_t address_of(std::uint64_t page) const;
+  std::uintptr_t address_of(PageIndex page) const;
   // Returns the page's address, for any page; nothing: the page has no address yet.
-  std::optional<std::uintptr_t> find_address_of(std::uint64_t page) const;
+  std::optional<std::uintptr_t> find_address_of(PageIndex page) const;
 
   // Calls f(address, bytes) for each run of consecutive addresses of the span's pages. Stops at f's
   // first error and returns it; 0: no error.
   template <typename F>
   int for_each_address_range(PageSpan span, F f) const {
-    const PageSpan in_row = intersect(span, {0, row_bytes_ / page_size});
+    const PageSpan in_row = intersect(span, {{0}, row_bytes_ / page_size});
     if (!in_row.empty())
       if (const int error = f(base_ + in_row.offset(), in_row.bytes())) return error;
     if (in_row.count == span.count) return 0;

@@ -55,8 +55,8 @@ class alignas(64) Block {
   // Owned by the policy; null: the policy remembers nothing of this block.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   MinimumResidency minimum_residency;  // has its own synchronization
-  // The epoch of the prefetch that brought pages here which have not been accessed since, as far as
-  // accesses are visible; 0: none.
+  // The epoch of the prefetch that brought pages here without a visible access to them since; 0:
+  // none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
   // Pools from which the block was evicted as a whole (Replacement::leaves_as_one) and to which
   // none of its pages has come back. The bit fields share a word with processors_, which keeps the

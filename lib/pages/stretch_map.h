@@ -51,12 +51,12 @@ class StretchMap {
 
   // The longest stretch of equal values around the page. The last stretch ends at the highest page
   // number.
-  Segment at(std::uint64_t page) const EXCLUDES(lock_) {
-    if (empty()) return {{0, last_end}, {}};
+  Segment at(PageIndex page) const EXCLUDES(lock_) {
+    if (empty()) return {all_before(last_end), {}};
     const ReadGuard guard(lock_);
     const auto next = starts_.upper_bound(page);
-    const std::uint64_t end = next == starts_.end() ? last_end : next->first;
-    if (next == starts_.begin()) return {{0, end}, {}};
+    const PageIndex end = next == starts_.end() ? last_end : next->first;
+    if (next == starts_.begin()) return {all_before(end), {}};
     const auto& [first, value] = *std::prev(next);
     return {{first, end - first}, value};
   }
@@ -66,7 +66,7 @@ class StretchMap {
   // any function, and each stretch is as it was when visit() was called for it.
   template <typename Visit>
   void for_each(PageSpan span, const Visit& visit) const {
-    for (std::uint64_t page = span.first; page < span.end();) {
+    for (PageIndex page = span.first; page < span.end();) {
       Segment segment = at(page);
       // Pages that were visited before may have become part of this stretch; they are not visited
       // again.
@@ -80,9 +80,11 @@ class StretchMap {
   bool empty() const { return empty_.load(std::memory_order_acquire); }
 
  private:
-  using Starts = std::map<std::uint64_t, Value>;
+  using Starts = std::map<PageIndex, Value>;
 
-  static constexpr std::uint64_t last_end = std::numeric_limits<std::uint64_t>::max();
+  static constexpr PageIndex last_end{std::numeric_limits<std::uint64_t>::max()};
+
+  static constexpr PageSpan all_before(PageIndex end) { return {{}, end.value}; }
 
   // Edits each stretch of the span, and merges neighbours that became equal.
   template <typename Edit>
@@ -101,7 +103,7 @@ class StretchMap {
     empty_.store(starts_.empty(), std::memory_order_release);
   }
   // Makes a stretch start at `page`, and returns it.
-  typename Starts::iterator split(std::uint64_t page) REQUIRES(lock_) {
+  typename Starts::iterator split(PageIndex page) REQUIRES(lock_) {
     const auto next = starts_.lower_bound(page);
     if (next != starts_.end() && next->first == page) return next;
     const Value value = next == starts_.begin() ? Value{} : std::prev(next)->second;

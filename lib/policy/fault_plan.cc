@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "policy/replacement.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -34,6 +36,29 @@ std::optional<Decision> place_without_space(const Block& block, const FaultFacts
 }
 
 }  // namespace
+
+void complete_facts(FaultFacts& facts, const Block& block, const Advice& advice,
+                    std::uint64_t capacity_pages, const FaultConstraints& constraints) {
+  const Processor p = facts.faulting_processor;
+  facts.held = block.at(p).resident;
+  facts.mapped = block.at(p).mapped;
+  facts.residents = block.residents(facts.page);
+  facts.read_mostly = advice.read_mostly;
+  if (!advice.preferred.is_none()) facts.preferred = advice.preferred.processor();
+  facts.accessed_by = advice.accessed_by;
+  facts.pinned = advice.pinned;
+  facts.evicted = !constraints.region_only && (block.evicted_from & p.bit()) != 0 &&
+                  Replacement::returns_as_one(facts.stretch, capacity_pages);
+}
+
+Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& block,
+                      const FaultFacts& facts, const FaultConstraints& constraints) {
+  Opinion opinion;
+  if (AdviceRules::leaves_room(facts)) opinion = policy.on_fault(facts, block.history);
+  if (constraints.region_only && opinion.region)
+    opinion.region = aligned_part(*opinion.region, facts.page, pages_per_region);
+  return rules.decide(facts, opinion);
+}
 
 std::optional<FaultPlan> plan_wait(const Block& block, const FaultFacts& facts) {
   if (block.switching(facts.faulting_processor).test(facts.page))

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "pages/advice.h"
 #include "pages/block.h"
 #include "policy/advice_rules.h"
 #include "policy/transfer_plan.h"
@@ -33,6 +34,13 @@ struct FaultConstraints {
   // Pages that are reserved for the fault at `reserved_at`.
   std::uint64_t reserved = 0;
   Processor reserved_at = {};
+
+  // No space can be made for what the latest plan wants.
+  void narrow_for_space(bool is_for_many) {
+    // First without what should come with the page.
+    no_space = region_only || !is_for_many;
+    region_only = true;
+  }
 };
 
 struct FaultPlan {
@@ -64,6 +72,17 @@ struct FaultPlan {
   bool begins_residency = false;  // something was taken for the fault: it is kept for a moment
   bool ends_copies = false;       // a write: other copies of the region end
 };
+
+// Adds what the block's state and the program's advice say. Requires: the faulting processor, the
+// page and its stretch are set. `capacity_pages`: of the faulting processor's pool.
+void complete_facts(FaultFacts& facts, const Block& block, const Advice& advice,
+                    std::uint64_t capacity_pages, const FaultConstraints& constraints)
+    REQUIRES(block.lock);
+
+// What the advice rules and the policy decide.
+Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& block,
+                      const FaultFacts& facts, const FaultConstraints& constraints)
+    REQUIRES(block.lock);
 
 // What has to be waited for before the policy is asked: it must not be asked twice for one fault.
 // Nothing: ask it, and call plan_fault().

@@ -20,8 +20,8 @@ std::uint64_t views_of(int processors) {
   return static_cast<std::uint64_t>(processors) + 2;
 }
 
-// Bookkeeping that does not grow with the arena, the stacks and heaps of the library's threads, and
-// what is reserved for a moment to be aligned.
+// Address space that does not grow with the arena: fixed bookkeeping, the stacks and heaps of the
+// library's threads, and the excess that Mapping::reserve() maps, and unmaps, to align a range.
 std::uint64_t fixed_bytes(int processors) {
   constexpr std::uint64_t of_a_processor = std::uint64_t{96} << 20;
   constexpr std::uint64_t of_all = std::uint64_t{384} << 20;

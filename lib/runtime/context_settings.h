@@ -1,5 +1,5 @@
-// What a program sets of a context and asks for again. It is kept and restricts nothing: kernels
-// here have the stacks and the heap of their device's process. Any thread.
+// The settings of a context, which a program can set and query. They have no effect: kernels have
+// the stacks and the heap of their device's process. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -11,7 +11,7 @@
 
 namespace wherry::impl {
 
-// At most one way of waiting, and no bit that nobody knows.
+// Whether the flags are valid: at most one way of waiting, and no unknown bit.
 bool are_context_flags(unsigned flags);
 
 class ContextSettings {

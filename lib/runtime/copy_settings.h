@@ -1,5 +1,5 @@
 // How memory is copied ahead of its use: by how many threads, and into pages of which size. From
-// the environment to a value or one line that says what is wrong; no kernel calls.
+// the environment to a value or one line that says what is wrong; no system calls.
 #pragma once
 
 #include <string>

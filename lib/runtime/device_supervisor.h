@@ -1,10 +1,10 @@
-// The device processes: forks one for each device, keeps them in step with what this process's
-// arena shows (how much of it is open, variables of modules that lie in it), replaces one that has
-// ended or is reset, and ends all of them with the program.
+// The device processes. Forks one for each device, replaces one that has ended or is reset, and
+// ends all of them with the program. Repeats three changes of the host in every device process:
+// more of the arena is open, a module is loaded, managed variables are placed.
 //
-// Threads: the first thread of the library forks them, before the library has other threads.
-// After that any thread may call. `lock` (LockOrder::arena) is held while a process is forked, so
-// that no module, no variable and no part of the arena is missed by a device that starts meanwhile.
+// Threads: the thread that starts the library calls fork_all(), before the library has threads of
+// its own. After that any thread may call. A thread holds `lock` (LockOrder::arena) while it forks,
+// so a device that starts at that moment misses no module, no variable and no part of the arena.
 #pragma once
 
 #include <cstddef>
@@ -71,8 +71,8 @@ class DeviceSupervisor {
   // Loads the module of this address at the same place in all devices; `module` is its name in log
   // lines. Returns false if some device cannot have it; the log says why.
   [[nodiscard]] bool load_module(const std::string& module, std::uintptr_t address) EXCLUDES(lock);
-  // Has the devices see the pages, which the layout has gained, in their own pools. A process that
-  // cannot is ended.
+  // Maps the pages that the layout has gained in all devices, from their own pools. Ends a device
+  // process that cannot map them.
   void show(const PlacedPages& placed) REQUIRES(lock);
 
   // Guards which process each device has, how much of the arena is open, and changes of the

@@ -41,8 +41,9 @@ class HandleTable {
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
-  // Calls look(const Object&) while nobody can take the object out; false when there is none. For
-  // short looks: nobody else gets in or out meanwhile.
+  // Calls look(const Object&) with the object, under the table's lock: no other thread can take it
+  // out meanwhile. Returns false if there is none. `look` must be short, because it delays threads
+  // that add or take objects.
   template <typename Look>
   bool look_at(Handle handle, const Look& look) const EXCLUDES(lock_) {
     const ReadGuard guard(lock_);

@@ -5,7 +5,7 @@
 namespace wherry::impl {
 namespace {
 
-// What is mapped for it: whole pages.
+// The whole pages that contain a range.
 struct Pages {
   explicit Pages(std::uintptr_t address, std::size_t bytes)
       : start(round_down(address, page_size)), size(round_up(address + bytes, page_size) - start) {}
@@ -50,7 +50,7 @@ std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
   if (error == 0) error = annex_.show(window, Processor::host().bit());
   if (error == 0) error = annex_.show(device_window, annex_.all_devices());
   if (error == 0) {
-    // As far as is permitted; without it the kernel may swap the pages, as any.
+    // Without permission for mlock, Linux may swap these pages, as it may swap any other.
     static_cast<void>(lock_in_memory(window.start, window.bytes));
     return range;
   }

@@ -1,9 +1,8 @@
-// Memory of the host that every device sees, too: one file on the host's nodes, mapped by
-// everybody. Allocated in the annex, or adopted from the program. A page's place in the file is
-// where devices have it, counted from the annex's base.
+// Host memory that all devices map, too: one file on the host's nodes. The memory is allocated in
+// the annex, or adopted from the program. The offset of a page in the file is its device address
+// minus the annex's base.
 //
-// Its pages exist from the beginning to the end: no touch of it faults, and none can fail. Any
-// thread.
+// Its pages exist from the allocation to the end, so no access to them faults or fails. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -28,23 +27,27 @@ struct HostRange {
 
 class HostMemory {
  public:
-  // `nodes`: of the host; empty: nothing is to be chosen. Throws std::system_error.
+  // `nodes`: the nodes that the file prefers; empty: Linux chooses. Throws std::system_error.
   HostMemory(Annex& annex, std::span<const int> nodes, std::optional<UffdAccess> access);
 
-  // Pages of zeros. `apart`: where devices have them the host does not, and the other way round.
-  // Nothing: there is no room.
+  // Allocates pages of zeros. `apart`: the host and the devices have them at different addresses,
+  // and each side cannot access the other side's addresses. Returns nullopt if there is no space.
   std::optional<HostRange> allocate(std::size_t bytes, bool apart);
-  // Nobody has it any more, then its pages are gone. False: a device does not answer; it may still
-  // have it, and nobody else will get the addresses.
+  // Unmaps the range in every process and frees its pages. Returns false if a process could not
+  // unmap it. That process may still map it, so the addresses are not used again.
   bool free(const HostRange& range);
 
-  // Held by who registers memory or ends that, from the look whether he may to the end.
+  // The caller holds this lock while it registers or unregisters memory, from its checks to the
+  // end.
   Mutex& registering() WHERRY_TSA(lock_returned(registering_)) { return registering_; }
-  // Where devices will have these bytes of the program's: not yet. Nothing: there is no gap.
+  // Reserves device addresses for this memory of the program. Devices do not map it yet. Returns
+  // nullopt if no addresses are free.
   std::optional<HostRange> find_place(AddressRange bytes);
-  // `read_only`: for devices. Unless they are adopted, the place is free again.
+  // `read_only`: devices may only read. If the memory cannot be adopted, the device addresses are
+  // free again.
   AdoptedRanges::Verdict adopt(const HostRange& range, bool read_only) REQUIRES(registering_);
-  // Devices have it no more, and the program's memory is as before. False: the kernel refuses that.
+  // Unmaps the memory in the devices, and makes it the program's private memory again. Returns
+  // false if Linux refuses that, or another thread was still in fork() when the time limit passed.
   bool give_back(const HostRange& range) REQUIRES(registering_);
 
   AdoptedRanges& adopted() { return adopted_; }

@@ -59,7 +59,7 @@ CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Im
   if (opened != CUDA_SUCCESS) return opened;
   if (mark_range(file.get(), what.offset, round_up(what.bytes, page_size)) != 0)
     return CUDA_ERROR_MAP_FAILED;
-  // From here on its process knows.
+  // The other process sees the mark from here on.
   if (!offer.stands()) return CUDA_ERROR_INVALID_VALUE;
   piece.handle = handle;
   piece.file = std::make_shared<Fd>(std::move(file));
@@ -75,14 +75,14 @@ Annex::Window ImportedMemory::window_of(const Import& piece) {
 
 CUresult ImportedMemory::place(Import& piece) {
   Annex& annex = runtime_.annex();
-  // What is large lies in its block as it does in the file, so that huge pages can be mapped as
-  // such.
+  // A large piece has the same offset in its block as in the file, so that huge pages can be mapped
+  // as such.
   const std::size_t lead = piece.record.bytes < block_size ? 0 : piece.offset % block_size;
   const auto place = annex.reserve(lead + piece.record.bytes);
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
   piece.place = *place;
   piece.record.base = piece.record.device_base = *place + lead;
-  // As a driver tells it, which maps whole blocks.
+  // A driver reports whole blocks, because it maps whole blocks.
   piece.record.mapping_pages = round_up(piece.record.bytes, block_size) / page_size;
   piece.record.kind = MemoryKind::imported;
   if (const int error = annex.show(window_of(piece), piece.shown_to)) {
@@ -121,7 +121,7 @@ CUresult ImportedMemory::open(const OfferHandle& handle, CUcontext context, int 
   Offer what;
   const CUresult found = find_file(handle, OfferKind::memory, piece, what);
   if (found != CUDA_SUCCESS) return found;
-  // A device that this process does not see is as good as the context's own.
+  // If this process does not see the memory's own device, the context's device represents it.
   piece.record.device =
       static_cast<std::uint8_t>(runtime_.ordinal_of(what.device).value_or(device));
   piece.record.context = context;
@@ -151,7 +151,7 @@ CUresult ImportedMemory::close(std::uintptr_t address, std::optional<Import>& la
 CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedMemoryPool& pool,
                                      CUdeviceptr& address) {
   const LockGuard guard(lock_);
-  // Tickets are of one board.
+  // Tickets of different boards cannot be compared.
   if (handle.process() != pool.offer.process() || handle.board_file != pool.offer.board_file)
     return CUDA_ERROR_INVALID_VALUE;
   Import piece;
@@ -207,7 +207,7 @@ CUresult ImportedMemory::set_access(ImportedMemoryPool& pool, int device, bool a
     pool.accessible ^= bit;
     return CUDA_SUCCESS;
   }
-  // What a device does not answer to is the end of its process soon; nothing has changed meanwhile.
+  // Undoes the changes. A device that does not answer is ended soon.
   for (Import* piece : changed) static_cast<void>(show_or_hide(*piece, bit, !accessible));
   return CUDA_ERROR_MAP_FAILED;
 }
@@ -223,7 +223,7 @@ int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
 void ImportedMemory::end(const Import& piece) {
   Annex& annex = runtime_.annex();
   const Annex::Window window = window_of(piece);
-  // A device that does not answer may still have it: nobody else gets the addresses then.
+  // A device that does not answer may still map it, so the addresses are not used again.
   if (annex.hide(window.start, window.bytes, piece.shown_to) == 0) annex.release(piece.place);
 }
 

@@ -1,7 +1,8 @@
-// Other processes' device memory that is open here (cuIpcOpenMemHandle, cuMemPoolImportPointer):
-// part of a file of theirs, shown in the annex to devices of this process. The descriptor and the
-// mappings keep the file, also when its process ends; the mark on it (os/files/range_mark.h) tells
-// its process not to use the pages for anything else. Any thread.
+// Device memory of other processes that this process has opened (cuIpcOpenMemHandle,
+// cuMemPoolImportPointer): part of the other process's file, mapped in the annex by devices of this
+// process. The descriptor and the mappings keep the file, also when the other process ends. A mark
+// on the file (os/files/range_mark.h) tells the other process not to use the pages for anything
+// else. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -17,17 +18,17 @@
 
 namespace wherry::impl {
 
-// Finds what the handle of another process names: CUDA_ERROR_INVALID_VALUE, there is no such offer;
-// CUDA_ERROR_INVALID_CONTEXT, it is this process's own; CUDA_ERROR_MAP_FAILED, the kernel refuses,
-// with a line in the log. Throws std::system_error where the kernel cannot tell, as for want of
-// descriptors.
+// Finds the offer that the handle of another process names. Returns CUDA_ERROR_INVALID_VALUE if
+// there is no such offer, CUDA_ERROR_INVALID_CONTEXT if it is this process's own,
+// CUDA_ERROR_MAP_FAILED if Linux refuses access, with a line in the log. Throws std::system_error
+// if Linux gives no answer at the moment, for example for lack of descriptors.
 CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
-// Opens its file. As find_offer(); CUDA_ERROR_INVALID_VALUE: the offer, or its process, has just
-// ended.
+// Opens the file of the offer. Errors as find_offer(); CUDA_ERROR_INVALID_VALUE also if the offer,
+// or its process, has just ended.
 CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file);
 
-// A pool of another process, of which nothing can be allocated here. Its devices' access is guarded
-// by ImportedMemory.
+// A memory pool of another process. This process cannot allocate from it. ImportedMemory's lock
+// guards `accessible`.
 struct ImportedMemoryPool {
   OfferHandle offer;
   int device = 0;
@@ -37,54 +38,59 @@ struct ImportedMemoryPool {
 
 class ImportedMemory {
  public:
-  // An open piece.
+  // Memory that is open.
   struct Import {
     OfferHandle handle;
     MemoryRecord record;
-    std::uintptr_t place = 0;  // what is reserved in the annex, from a little before it on
+    std::uintptr_t place = 0;  // start of the reservation in the annex, before or at record.base
     std::shared_ptr<Fd> file;
-    std::uint64_t offset = 0;    // of the first byte, in it
-    ProcessorMask shown_to = 0;  // devices
-    int opened_for = 0;          // the device of the context
+    std::uint64_t offset = 0;    // of the first byte, in the file
+    ProcessorMask shown_to = 0;  // the devices that map it
+    int opened_for = 0;          // the device of the context that opened it
     unsigned users = 1;
   };
 
   explicit ImportedMemory(Runtime& runtime) : runtime_(runtime) {}
 
-  // Opens what the handle names for the device, and the memory's own one where this process sees
-  // that, and the same again where that was done before. Throws std::system_error, std::bad_alloc.
+  // Opens the memory that the handle names for `device`, and for the memory's own device if this
+  // process sees that one. If the memory is already open for `device`, counts one more user and
+  // returns the same address. Throws std::system_error, std::bad_alloc.
   CUresult open(const OfferHandle& handle, CUcontext context, int device, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // One user less. CUDA_ERROR_INVALID_VALUE: no memory begins at the address that open() gave. If
-  // it was the last one the piece is in `last`, is nothing to this API any more, and is to be
-  // handed to end().
+  // Counts one user less. Returns CUDA_ERROR_INVALID_VALUE if `address` is not one that open()
+  // returned. If it was the last user, removes the memory from the records and moves it to `last`;
+  // the caller passes that to end().
   CUresult close(std::uintptr_t address, std::optional<Import>& last) EXCLUDES(lock_);
 
-  // The same for memory of a pool, for the devices that have access to it. Each piece has one user.
+  // The same for memory of a pool, for the devices that have access to it. Each import has one
+  // user.
   CUresult open_pooled(const OfferHandle& handle, const ImportedMemoryPool& pool,
                        CUdeviceptr& address) EXCLUDES(lock_);
-  // Nothing: no memory of an imported pool begins there.
+  // Removes the import at this address from the records; the caller passes it to end(). Returns
+  // nullopt if no memory of an imported pool begins there.
   std::optional<Import> take_pooled(std::uintptr_t address) EXCLUDES(lock_);
 
   // Opens a pool. Its memory is accessible to its own device, or to `otherwise` where this process
   // does not see that one.
   CUresult open_pool(const OfferHandle& handle, int otherwise, ImportedMemoryPool& pool);
   bool is_accessible(const ImportedMemoryPool& pool, int device) EXCLUDES(lock_);
-  // For all that is open of it, too. Requires: no work of a device that loses it is under way.
+  // Changes the access of a device to the pool, and to all memory that is open from it. Requires:
+  // no work of a device that loses access is under way.
   CUresult set_access(ImportedMemoryPool& pool, int device, bool accessible) EXCLUDES(lock_);
 
-  // Nobody sees it any more, and its process may know. Requires: no work uses it.
+  // Unmaps the memory in all devices. Its mark, and thus the other process's pages, are free when
+  // the last reference to the file ends. Requires: no work uses the memory.
   void end(const Import& import);
 
  private:
   using Imports = std::map<std::uintptr_t, Import>;
 
-  // Finds the file, and says where in it the piece is, and what was offered.
+  // Opens the file of the offer and marks the range. Sets `what` to the offer.
   static CUresult find_file(const OfferHandle& handle, OfferKind kind, Import& piece, Offer& what);
-  // Shows it to its devices, and makes it known.
+  // Maps it in the devices of `shown_to`, and adds it to the records.
   CUresult place(Import& piece) REQUIRES(lock_);
   void remember(const Import& piece) REQUIRES(lock_);
-  // To a device. An errno: it may see part of it.
+  // Maps or unmaps it in a device. Returns an errno if the device may map a part of it.
   int show_or_hide(Import& piece, ProcessorMask bit, bool show) REQUIRES(lock_);
   std::optional<Import> take(Imports::iterator piece) REQUIRES(lock_);
   static Annex::Window window_of(const Import& piece);

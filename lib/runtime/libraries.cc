@@ -65,13 +65,12 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   auto library = handle == nullptr ? nullptr : libraries_.find(handle);
   kernel = library ? kernel_of(library, code) : nullptr;
   if (kernel == nullptr) {
-    // There is none yet, or somebody has unloaded it.
+    // There is no such library yet, or the program has unloaded it.
     handle = add(place.file, std::move(place.object));
     library = libraries_.find(handle);
     kernel = library ? kernel_of(library, code) : nullptr;
   }
-  // Nobody knows its handle but who found it just now, and unloads it at once: for him there is
-  // none.
+  // Another thread has found the new library just now and unloaded it.
   if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
   own_kernels_[address] = kernel;
   return CUDA_SUCCESS;

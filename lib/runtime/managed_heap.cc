@@ -65,7 +65,7 @@ bool ManagedHeap::create_pages(PageSpan pages, Processor p) {
 }
 
 bool ManagedHeap::create_device(std::uintptr_t address, std::size_t bytes, int device) {
-  const std::uint64_t first = *parts_.layout.page_of(address);
+  const PageIndex first = *parts_.layout.page_of(address);
   try {
     return create_pages({first, round_up(bytes, page_size) / page_size}, Processor::device(device));
   } catch (const std::bad_alloc&) {
@@ -130,7 +130,7 @@ void ManagedHeap::free_host(const HostRange& range) {
 std::optional<std::uint64_t> ManagedHeap::offset_of(std::uintptr_t address) const {
   const auto page = parts_.layout.page_of(address);
   if (!page || parts_.variables.is_hidden(*page)) return std::nullopt;
-  return *page * page_size + address % page_size;
+  return impl::offset_of(*page) + address % page_size;
 }
 
 std::optional<Allocation> ManagedHeap::find(std::uintptr_t address) {

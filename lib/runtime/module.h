@@ -23,7 +23,7 @@ struct DeclaredParams {
   std::size_t count = 0;
 };
 
-// The name of what WHERRY_KERNEL_PARAMS says of a kernel: this, and the kernel's.
+// The name of the variable that WHERRY_KERNEL_PARAMS defines is this prefix and the kernel's name.
 inline constexpr const char* params_prefix = "wherry_params_of_";
 
 struct KernelCode {

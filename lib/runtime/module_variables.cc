@@ -15,8 +15,8 @@ namespace wherry::impl {
 namespace {
 
 // Whether the file has the page, as Linux says.
-bool holds(const SparsePoolFile& pool, std::uint64_t page) {
-  const std::uint64_t start = page * page_size;
+bool holds(const SparsePoolFile& pool, PageIndex page) {
+  const std::uint64_t start = offset_of(page);
   return pool.file().first_data(start, start + page_size) == start;
 }
 
@@ -119,7 +119,7 @@ bool ModuleVariables::adopt(const ManagedSection& section) {
         parts_.address_space.adopt(offset, variable.size(), CU_MEM_ATTACH_GLOBAL));
   }
   show_everywhere(*placed);
-  hidden_from_ = ~std::uint64_t{0};
+  hidden_from_ = no_page;
   record_variables(section, *placed);
   record(section);
   return true;
@@ -198,14 +198,14 @@ void ModuleVariables::copy_in_forked_child() {
   });
 }
 
-void ModuleVariables::read_from_any_pool(std::uint64_t page, std::span<std::byte> into) const {
+void ModuleVariables::read_from_any_pool(PageIndex page, std::span<std::byte> into) const {
   // The child's page state is as the fork found it, perhaps half changed, and the parent goes on
   // moving pages. So the child asks the files, and looks again if the page has moved meanwhile.
   constexpr int looks = 100;
   for (int look = 0; look < looks; ++look)
     for (const auto& pool : parts_.pools.all())
       if (holds(*pool, page) &&
-          read_at(pool->file().fd(), page * page_size, into) == static_cast<int>(page_size) &&
+          read_at(pool->file().fd(), offset_of(page), into) == static_cast<int>(page_size) &&
           holds(*pool, page))
         return;
 }

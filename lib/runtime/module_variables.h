@@ -69,7 +69,7 @@ class ModuleVariables {
 
   // Whether the page belongs to variables that are being adopted: other threads must not find it
   // yet.
-  bool is_hidden(std::uint64_t page) const {
+  bool is_hidden(PageIndex page) const {
     return page >= hidden_from_.load(std::memory_order_acquire);
   }
 
@@ -99,14 +99,16 @@ class ModuleVariables {
   void record(const ManagedSection& section);
 
   // In a forked child: reads the page from the pool that holds it.
-  void read_from_any_pool(std::uint64_t page, std::span<std::byte> into) const;
+  void read_from_any_pool(PageIndex page, std::span<std::byte> into) const;
+
+  static constexpr PageIndex no_page{~std::uint64_t{0}};
 
   const Parts parts_;
   Mutex lock_{LockOrder::sections};
   ManagedSections sections_ GUARDED_BY(lock_);
-  // The first page of the stretch that is being adopted, beyond which no page is in use; the
-  // maximum: none is being adopted.
-  std::atomic<std::uint64_t> hidden_from_{~std::uint64_t{0}};
+  // The first page of the stretch that is being adopted, beyond which no page is in use; no_page:
+  // none is being adopted.
+  std::atomic<PageIndex> hidden_from_{no_page};
 };
 
 }  // namespace wherry::impl

@@ -14,7 +14,7 @@ std::vector<P2PPages::PinnedAllocation>::iterator P2PPages::find(unsigned token,
 }
 
 PageSpan P2PPages::pages_of(const WantedPages& wanted) const {
-  const std::uint64_t first = *runtime_.layout().page_of(wanted.address);
+  const PageIndex first = *runtime_.layout().page_of(wanted.address);
   return {first, *runtime_.layout().page_of(wanted.address + wanted.bytes - 1) - first + 1};
 }
 
@@ -28,9 +28,8 @@ CUresult P2PPages::find_in_arena(const WantedPages& wanted, PinnedAllocation& en
     if (result != CUDA_SUCCESS) return result;
   }
   for (const Pinning::Extent& extent : runtime_.pinning().locate(pages)) {
-    const std::uint64_t offset = extent.pages.first * page_size;
-    found.push_back({runtime_.layout().address_of(extent.pages.first), offset,
-                     extent.pages.count * page_size, extent.fd});
+    found.push_back({runtime_.layout().address_of(extent.pages.first), extent.pages.offset(),
+                     extent.pages.bytes(), extent.fd});
   }
   return CUDA_SUCCESS;
 }

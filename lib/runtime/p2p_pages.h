@@ -50,7 +50,7 @@ class P2PPages {
     MemoryRecord record;
     std::vector<Range> ranges;     // one for each get() without its put()
     std::vector<PageSpan> pinned;  // by get(), and not before
-    // Of memory that the program mapped by hand: the pages stay as long as the file is open.
+    // Set for memory that the program mapped by hand: the pages stay as long as the file is open.
     std::shared_ptr<const Fd> file;
     bool freed = false;  // by the program
   };

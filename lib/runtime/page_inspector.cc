@@ -26,8 +26,8 @@ static_assert(sizeof(wherryStats) ==
 
 std::optional<PageWhereabouts> PageInspector::page_whereabouts(std::uintptr_t address) {
   if (!parts_.heap.find(address)) return std::nullopt;
-  const std::uint64_t page = *parts_.heap.offset_of(address) / page_size;
-  const auto in_block = static_cast<unsigned>(page % pages_per_block);
+  const PageIndex page = page_at_offset(*parts_.heap.offset_of(address));
+  const unsigned in_block = page_in_block(page);
   PageWhereabouts answer;
   const BlockIndex index = block_of(page);
   Block* const state = parts_.blocks.find(index);
@@ -54,11 +54,10 @@ std::optional<PageExplanation> PageInspector::explain(std::uintptr_t address,
   const auto where = page_whereabouts(address);
   const auto offset = parts_.heap.offset_of(address);
   if (!where || !offset) return std::nullopt;
-  const std::uint64_t page = *offset / page_size;
-  return PageExplanation{
-      *where, parts_.effects.advice_at(page).value,
-      parts_.engine.recorder().decisions().latest(
-          block_of(page), static_cast<unsigned>(page % pages_per_block), decisions_max)};
+  const PageIndex page = page_at_offset(*offset);
+  return PageExplanation{*where, parts_.effects.advice_at(page).value,
+                         parts_.engine.recorder().decisions().latest(
+                             block_of(page), page_in_block(page), decisions_max)};
 }
 
 wherryStats PageInspector::stats() const {

@@ -70,12 +70,12 @@ bool Pinning::unpin(PageSpan pages) {
 
 std::vector<Pinning::Extent> Pinning::locate(PageSpan pages) const {
   std::vector<Extent> extents;
-  for (std::uint64_t page = pages.first; page < pages.end(); ++page) {
+  for (PageIndex page = pages.first; page < pages.end(); ++page) {
     Block& block = parts_.blocks.at(block_of(page));
     int owner = 0;
     {
       const LockGuard guard(block.lock);
-      owner = std::countr_zero(block.residents(static_cast<unsigned>(page % pages_per_block)));
+      owner = std::countr_zero(block.residents(page_in_block(page)));
     }
     const int fd = parts_.pools.at(Processor{owner}).file().fd();
     if (!extents.empty() && extents.back().fd == fd)

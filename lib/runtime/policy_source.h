@@ -17,9 +17,10 @@ namespace wherry::impl {
 // Null: the policy refuses its parameters.
 using PolicySource = std::function<std::unique_ptr<const Policy>(const PolicyMachine&)>;
 
-// "NAME" or "NAME,PARAMETERS", where NAME is a path if it has a slash; empty: the usual one. Shared
-// objects are loaded, and stay so. A string: one line that says what is wrong. Throws
-// std::bad_alloc.
+// Finds the policy that `text` ("NAME" or "NAME,PARAMETERS") names. A NAME with a slash is the path
+// of a shared object: find_policy() loads it, and unloads it only if it has no suitable policy. An
+// empty text names the default policy. Returns one line that states the error if there is no such
+// policy. Throws std::bad_alloc.
 std::variant<PolicySource, std::string> find_policy(std::string_view text);
 
 // As wherryRegisterPolicy(), but for the state of the library.

@@ -46,26 +46,26 @@ bool overlaps_own(const Runtime& runtime, AddressRange range) {
 
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
   const std::uint64_t offset = offset_of(runtime, begin);
-  const std::uint64_t first = offset / page_size;
-  return {first, wraps(begin, count) ? 0 : (offset + count - 1) / page_size + 1 - first};
+  const PageIndex first = page_at_offset(offset);
+  return {first, wraps(begin, count) ? 0 : page_at_offset(offset + count - 1) + 1 - first};
 }
 
 PageSpan pages_covered(Runtime& runtime, CUdeviceptr begin, std::size_t count) {
   const std::uint64_t offset = offset_of(runtime, begin);
-  const std::uint64_t first = round_up(offset, page_size) / page_size;
+  const PageIndex first = page_at_offset(round_up(offset, page_size));
   if (wraps(begin, count)) return {first, 0};
   const CUdeviceptr end = begin + count;
   const auto allocation = runtime.heap().find(begin);
   const bool to_the_end =
       allocation && end == runtime.heap().address_of(*allocation) + allocation->bytes;
   const std::uint64_t end_offset = offset + count;
-  const std::uint64_t last =
-      (to_the_end ? round_up(end_offset, page_size) : end_offset) / page_size;
-  return {first, last > first ? last - first : 0};
+  const PageIndex end_page =
+      page_at_offset(to_the_end ? round_up(end_offset, page_size) : end_offset);
+  return {first, end_page > first ? end_page - first : 0};
 }
 
 PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
-  return {offset_of(runtime, begin) / page_size,
+  return {page_at_offset(offset_of(runtime, begin)),
           wraps(begin, count) ? 0 : round_up(count, page_size) / page_size};
 }
 

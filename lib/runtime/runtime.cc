@@ -32,13 +32,13 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
 }  // namespace
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
-  Trap::Parts parts{.mode = options_.trap,
-                    .layout = &arena_.layout(),
-                    .pools = {},
-                    .huge_pages = pools_.map_huge_pages(),
-                    .mappings_budget = options_.mappings_budget};
-  for (const auto& pool : pools_.all()) parts.pools.push_back({pool.get(), pool->file().fd()});
-  return impl::make_trap(std::move(parts));
+  std::vector<Trap::Pool> pools;
+  for (const auto& pool : pools_.all()) pools.push_back({pool.get(), pool->file().fd()});
+  return impl::make_trap({.mode = options_.trap,
+                          .layout = &arena_.layout(),
+                          .pools = std::move(pools),
+                          .huge_pages = pools_.map_huge_pages(),
+                          .mappings_budget = options_.mappings_budget});
 }
 
 Runtime::ProcessorParts::ProcessorParts(Runtime& runtime, Processor p)

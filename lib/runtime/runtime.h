@@ -84,7 +84,7 @@ class Runtime {
   MemoryRecords& memory() { return memory_; }
   // Pages of the pools, promised to allocations or reserved for memory in files of its own.
   PoolBudget& budget() { return *budget_; }
-  // Who may access devices' own memory.
+  // Which processors may access devices' own memory.
   AudienceRegistry& audiences() { return *audiences_; }
   // Managed variables of modules.
   ModuleVariables& variables() { return *variables_; }

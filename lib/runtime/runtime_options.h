@@ -39,7 +39,7 @@ struct OptionsError {
 
 struct RuntimeOptions {
   Topology topology;
-  std::vector<int> handler_cpus;  // one fault handler is pinned to each
+  std::vector<int> handler_cpus;  // every fault handler is pinned to one or several of these
   std::vector<int> copier_cpus;   // the copiers run on these; empty: on any CPU
   TrapMode trap;
   std::size_t arena_bytes = 0;

@@ -155,7 +155,8 @@ std::optional<TopologyError> divide_budget(const Machine& machine, std::string_v
   return std::nullopt;
 }
 
-// Gives each request a node. `defaults` are handed out in turn, those that nobody names first.
+// Gives each request without a node one of `defaults`, in turn. Nodes in `named`, which requests
+// name, are used only if all defaults are named.
 void assign_nodes(std::vector<DeviceRequest>& requests, const std::vector<int>& named,
                   const std::vector<int>& defaults) {
   std::vector<int> order;

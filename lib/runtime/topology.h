@@ -1,6 +1,6 @@
 // Which nodes are the host, which devices there are, and with what: chosen once, at initialization.
 // Pure functions from the machine and three environment variables to a value or one line that
-// says what is wrong and where; no kernel calls, so tests describe machines that they do not have.
+// says what is wrong and where; no system calls, so tests describe machines that they do not have.
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,7 @@ using SizeText = std::variant<std::optional<Placed<std::size_t>>, std::string>;
 // Values, or one error line. Text of blanks only: an empty vector, or nothing.
 DeviceRequests parse_devices(std::string_view text);
 NodeList parse_host_nodes(std::string_view text);
-// Of whole pages, at least min_capacity; `variable` is whose value it is.
+// Parses a size of whole pages, at least min_capacity; `text` is the value of `variable`.
 SizeText parse_size(std::string_view variable, std::string_view text);
 
 // "<variable>: <what> at character <position + 1> in "...>>>here...""; always one printable line.

@@ -18,8 +18,9 @@
 namespace wherry::impl {
 namespace {
 
-// Of each ring: what a thread is known to cause in a tenth of a second, ten times what comes
-// between two rounds of the writer. Larger ones would not stay in a cache.
+// Events in each ring: as many as one thread has been seen to record in a tenth of a second, which
+// is ten times the interval between two rounds of the writer. Larger rings would not stay in a
+// cache.
 constexpr std::size_t ring_capacity = 32768;
 
 TraceProcessor describe(const DeviceConfig& device) {

@@ -1,5 +1,4 @@
-// Recording to a file for whoever reads it later: what WHERRY_TRACE asks for, from cuInit to the
-// end of the program.
+// The trace that WHERRY_TRACE requests: events from cuInit to the end of the program, in a file.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +10,26 @@
 
 namespace wherry::impl {
 
-// Records from before the runtime is made, so that nothing is missing; the writer has a thread, and
-// devices must have been forked before. One thread's.
+// Starts recording before the runtime is created, so that no event is missing. The TraceWriter is
+// created later, because it has a thread, and devices must be forked before. Used by one thread.
 class PendingTrace {
  public:
   // Begins to record if WHERRY_TRACE is set.
   PendingTrace();
   PendingTrace(const PendingTrace&) = delete;
   PendingTrace& operator=(const PendingTrace&) = delete;
-  // Ends that if there is no writer.
+  // Stops recording if no writer has been created.
   ~PendingTrace() { give_up(); }
 
-  // Writes what has been recorded to the file that WHERRY_TRACE names, from now on. Null: nothing
-  // asks for it, or it cannot be done, and then the log says why, and the program goes on.
+  // Creates the writer, which writes all recorded events to the file that WHERRY_TRACE names.
+  // Returns null if WHERRY_TRACE is not set or there is an error; an error is logged and the
+  // program continues.
   std::unique_ptr<TraceWriter> start(const Runtime& runtime);
 
  private:
   void give_up();
 
-  std::string path_;  // empty: there is nothing to do, or no more
+  std::string path_;  // empty: nothing is recorded, or start() has been called
   std::uint64_t start_ns_ = 0;
 };
 

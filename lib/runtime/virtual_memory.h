@@ -1,6 +1,7 @@
-// Virtual memory that the program manages itself: addresses that it reserved, memory that it made
-// or was given, which of it it mapped where, and who may access that. All of it lies in the annex:
-// every processor has it at the same address, or not at all, and nothing traps. Any thread.
+// Virtual memory that the program manages itself: addresses that it reserved, memory that it
+// created or imported, which memory is mapped at which address, and which processors may access it.
+// All addresses lie in the annex: every processor that maps such memory has it at the same address,
+// and no access traps. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -28,43 +29,45 @@ class VirtualMemory {
 
   // ---- addresses
 
-  // From `hint` on, if all of that is free; else where there is room, on a multiple of `alignment`,
-  // a power of two. Nothing: there is none. Requires: whole blocks. Throws std::bad_alloc.
+  // Reserves addresses: from `hint` on, if all of that is free; otherwise elsewhere, on a multiple
+  // of `alignment`, a power of two. Returns nullopt if there is no space. Requires: whole blocks.
+  // Throws std::bad_alloc.
   std::optional<std::uintptr_t> reserve(std::size_t bytes, std::size_t alignment,
                                         std::uintptr_t hint) EXCLUDES(lock_);
-  // False: it is not exactly what was reserved at once, or something is mapped in it.
+  // Returns false if this is not exactly one reservation, or if memory is mapped in it.
   bool release(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
 
   // ---- memory
 
-  // Its handle, with one reference. Throws std::bad_alloc.
+  // Adds the memory and returns its handle, with one reference. Throws std::bad_alloc.
   Handle add(PhysicalMemory memory) EXCLUDES(lock_);
-  // Nothing: there is none.
+  // The memory of this handle; nullopt: there is none.
   std::optional<PhysicalMemory> find(Handle handle) const EXCLUDES(lock_);
-  // What this process uses of a file that it has made. Null: nothing.
+  // The descriptor of a file that this process has created and still uses; null: there is no such
+  // file.
   std::shared_ptr<const Fd> find_own(const FileIdentity& file) const EXCLUDES(lock_);
-  // One reference less; what is mapped stays. False: there is none.
+  // Removes one reference; mappings stay. Returns false if the handle has none.
   bool drop(Handle handle) EXCLUDES(lock_);
-  // One more, of what is mapped at the address, also where there was none left. Nothing: nothing
-  // is. Throws std::bad_alloc.
+  // Adds one reference to the memory that is mapped at the address, also if it had none left.
+  // Returns nullopt if no memory is mapped there. Throws std::bad_alloc.
   std::optional<Handle> retain(std::uintptr_t address) EXCLUDES(lock_);
 
   // ---- mappings, each with the errors of its C function
 
-  // All of the memory, from the address on. Nobody has access yet.
+  // Maps all of the memory from the address on. No processor has access yet.
   CUresult map(std::uintptr_t address, Handle handle) EXCLUDES(lock_);
-  // All that is mapped in the range. Requires: no work that may use it is running or queued.
+  // Unmaps all memory in the range. Requires: no work that may use it is running or queued.
   CUresult unmap(AddressRange place) EXCLUDES(lock_);
   struct Grant {
     Processor processor;
     Access access = Access::none;
-    bool is_for_nodes = false;  // given as to one of the host's nodes
+    bool is_for_nodes = false;  // the program named one of the host's nodes
   };
-  // Whether a device could access some of this and could not any more, if only `left` was left to
-  // each processor.
+  // Whether a device can access some of this range now, and could not if each processor had only
+  // the access `left`.
   using Accesses = std::array<Access, max_processors>;
   bool takes_away(AddressRange place, const Accesses& left) const EXCLUDES(lock_);
-  // What several grants say of a processor, the last one says. Requires: likewise, if it takes
+  // If several grants name a processor, the last one counts. Requires: as unmap(), if it takes
   // access away.
   CUresult set_access(AddressRange place, std::span<const Grant> grants) EXCLUDES(lock_);
 
@@ -78,9 +81,9 @@ class VirtualMemory {
 
     Access access_of(Processor p) const { return access[static_cast<std::size_t>(p.index)]; }
   };
-  // What is mapped at the address.
+  // The memory that is mapped at the address; nullopt: none is.
   std::optional<Mapped> mapped_at(std::uintptr_t address) const EXCLUDES(lock_);
-  // What was reserved at once around it.
+  // The reservation that contains the address; nullopt: there is none.
   std::optional<AddressRange> reserved_around(std::uintptr_t address) const EXCLUDES(lock_);
 
  private:

@@ -33,7 +33,7 @@ inline bool is_recorded(EventKind kind) {
 // full; in the second case it is counted.
 void record_event(const TraceEvent& event) noexcept;
 
-// Who reads the events. There is one reader at a time, because reading an event removes it.
+// The reader of the events. There is one reader at a time, because reading an event removes it.
 enum class EventReader {
   program,  // wherryReadEvents
   trace,    // a TraceWriter

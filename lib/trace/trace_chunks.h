@@ -79,7 +79,7 @@ struct TraceName {
   bool operator==(const TraceName&) const = default;
 };
 
-// Which fields of an event are present: those that are not 0, and processors that are not `nobody`.
+// Which fields of an event are present: those that are not 0, and processors that are set.
 enum EventField : std::uint8_t {
   has_address = 1,
   has_bytes = 2,

@@ -16,7 +16,7 @@ class CountedViewChanger final : public ViewChanger {
     mapper_.count_others(1);
     return real_.change_view(span, owner);
   }
-  int forget_entries(std::span<const std::uint64_t> pages) override {
+  int forget_entries(std::span<const PageIndex> pages) override {
     mapper_.count_others(pages.size());
     return real_.forget_entries(pages);
   }

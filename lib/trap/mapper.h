@@ -2,9 +2,9 @@
 // the page engine and the trap. No call waits for a fault to be resolved, retries, or wakes a
 // faulting thread, except wake(). A call that Linux refuses for the moment returns `incomplete`,
 // and the caller looks again later, without the block's lock. The exceptions, with their reasons,
-// are in docs/life-of-a-fault.md ("Waits under a block's lock"): map_whole() and, with mprotect,
-// changes of another process's protection. Tests replace mappers by fakes, or wrap them to delay or
-// fail single steps.
+// are in docs/decisions/moving-pages.md ("Waits under a block's lock"): map_whole() and, with
+// mprotect, changes of another process's protection. Tests replace mappers by fakes, or wrap them
+// to delay or fail single steps.
 //
 // Threads: any, under the lock of the block. A thread of the host that resolves its own fault also
 // calls the host's mapper, in a signal handler. So the implementations allocate nothing.
@@ -43,7 +43,7 @@ class Mapper {
   // Creates zero pages in the processor's pool, mapped writable. Requires: absent there.
   [[nodiscard]] virtual OpResult zero(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   // Maps the pages that the pool in the processor's view holds, writable or write-protected.
-  // Returns unsupported if this kernel cannot map write-protected.
+  // Returns `unsupported` if Linux cannot create a write-protected entry (before Linux 6.4).
   [[nodiscard]] virtual OpResult map_resident(PageSpan span, bool write_protected,
                                               FaultSlot* waiter = nullptr) = 0;
   // Maps a whole block writable, by one entry for a huge page. Requires: the pool in the

@@ -12,11 +12,6 @@ namespace {
 // A change can split one mapping in three.
 constexpr std::uint64_t mappings_per_change = 2;
 
-PageSpan around(PageSpan span, std::uint64_t pages) {
-  const std::uint64_t first = span.first / pages * pages;
-  return {first, round_up(span.end(), pages) - first};
-}
-
 }  // namespace
 
 void ProtectionMapper::attach(std::shared_ptr<Protector> protector) {
@@ -49,7 +44,8 @@ void ProtectionMapper::count_others(std::uint64_t changes) {
 
 int ProtectionMapper::change_in_few_mappings(Protector& protector, PageSpan span, Access access,
                                              FaultSlot* waiter) {
-  const PageSpan wider[] = {around(span, pages_per_region), around(span, pages_per_block), arena_};
+  const PageSpan wider[] = {aligned_around(span, pages_per_region),
+                            aligned_around(span, pages_per_block), arena_};
   int error = ENOMEM;
   for (unsigned step = shortage_.load(std::memory_order_relaxed); step < std::size(wider); ++step) {
     shortage_.store(std::min<unsigned>(step + 1, blocks), std::memory_order_relaxed);

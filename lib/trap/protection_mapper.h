@@ -35,7 +35,7 @@ class ProtectionMapper final : public Mapper {
   // `pool`: the processor's own, outlives the mapper. `arena_pages`: how many pages the arena has.
   // `mappings_budget`: the most mappings that the process should have; 0: no limit.
   ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages, std::uint64_t mappings_budget)
-      : pool_(pool), arena_{0, arena_pages}, budget_(mappings_budget) {}
+      : pool_(pool), arena_{{0}, arena_pages}, budget_(mappings_budget) {}
 
   void attach(std::shared_ptr<Protector> protector) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);

@@ -27,7 +27,8 @@ class Protector {
   virtual std::uint64_t count_mappings() = 0;
 };
 
-// Of the calling process. May be called in the SIGSEGV handler of a thread of the host.
+// The Protector of the calling process. May be called in the SIGSEGV handler of a thread of the
+// host.
 class OwnProtector final : public Protector {
  public:
   explicit OwnProtector(const ArenaLayout& layout) : layout_(layout) {}

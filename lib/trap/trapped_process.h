@@ -1,5 +1,5 @@
-// A device process, as far as a trap needs it. DeviceProcess (devices/device_process.h) implements
-// it. Any thread may call.
+// The part of a device process that a trap needs. DeviceProcess (devices/device_process.h)
+// implements it. Any thread may call.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +37,7 @@ class TrappedProcess {
   // userfaultfd, returns only after the remap event has been read.
   [[nodiscard]] virtual int change_view(const FileView& view, std::size_t owner) = 0;
   // Removes the page table entries of these arena pages, at most ViewChanger::pages_max.
-  [[nodiscard]] virtual int forget_entries(std::span<const std::uint64_t> pages) = 0;
+  [[nodiscard]] virtual int forget_entries(std::span<const PageIndex> pages) = 0;
 
   // Kills the process without waiting.
   virtual void kill() = 0;

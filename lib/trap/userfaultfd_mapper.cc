@@ -90,8 +90,8 @@ OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) 
       return OpStatus::process_gone;
     std::this_thread::sleep_for(register_pause);
   }
-  // Accesses to absent pages would create pages that nothing accounts for. A device, whose kernel
-  // may have unmapped its memory, is ended.
+  // Accesses to absent pages would create pages that nothing accounts for. A device process, whose
+  // memory Linux may have unmapped, is ended.
   if (end_process_) {
     end_process_();
     return OpStatus::process_gone;

@@ -17,7 +17,7 @@ namespace wherry::impl {
 
 class UserfaultfdMapper final : public Mapper {
  public:
-  // `layout` outlives the mapper. `forbid` makes a range inaccessible where the kernel cannot
+  // `layout` outlives the mapper. `forbid` makes a range inaccessible where Linux cannot
   // poison pages; it returns 0 or an errno. `end_process` ends a device process whose accesses
   // cannot be trapped any more; empty: the mapper is the host's.
   UserfaultfdMapper(const ArenaLayout& layout,
@@ -55,7 +55,7 @@ class UserfaultfdMapper final : public Mapper {
   SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
   pid_t process_ GUARDED_BY(lock_) = 0;
-  std::atomic<bool> enters_huge_pages_{true};  // false: the kernel refuses
+  std::atomic<bool> enters_huge_pages_{true};  // false: Linux refuses
 };
 
 }  // namespace wherry::impl

@@ -23,7 +23,7 @@ class ViewChanger {
   // access to each faults. The pools and the write protection do not change. Never called under a
   // lock that the resolution of a fault needs. Returns 0 or an errno; with an errno, some entries
   // may have been removed.
-  [[nodiscard]] virtual int forget_entries(std::span<const std::uint64_t> pages) = 0;
+  [[nodiscard]] virtual int forget_entries(std::span<const PageIndex> pages) = 0;
   static constexpr std::size_t pages_max = 16;
   // How many mappings the processor's process has; 0: unknown.
   virtual std::uint64_t count_mappings() = 0;

@@ -15,8 +15,8 @@ int HostViewChanger::change_view(PageSpan span, Processor owner) {
                            huge_pages_);
 }
 
-int HostViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
-  for (const std::uint64_t page : pages) {
+int HostViewChanger::forget_entries(std::span<const PageIndex> pages) {
+  for (const PageIndex page : pages) {
     const std::uintptr_t address = layout_.address_of(page);
     if (const int error = impl::forget_entries(address, page_size, userfaultfd())) return error;
   }
@@ -49,7 +49,7 @@ int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
   return ESRCH;
 }
 
-int DeviceViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
+int DeviceViewChanger::forget_entries(std::span<const PageIndex> pages) {
   return process()->forget_entries(pages);
 }
 

@@ -27,6 +27,7 @@
 #include "support/child.h"
 #include "support/session.h"
 #include "support/test_device.h"
+#include "support/waiting.h"
 #include "support/witness.h"
 
 namespace wherry::test {
@@ -43,14 +44,6 @@ void sleep_for(milliseconds time) {
 bool is_stopped(pid_t process) {
   const auto state = process_status(process, "State");
   return state && state->starts_with("T");
-}
-
-bool comes_true(const std::function<bool()>& condition) {
-  for (int look = 0; look < 1000; ++look) {
-    if (condition()) return true;
-    sleep_for(milliseconds(10));
-  }
-  return false;
 }
 
 // User and system time that a process has used so far, in clock ticks.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "migration/view_switcher.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 #include "trap/fault_board.h"
@@ -65,8 +66,8 @@ struct Setup {
     const Location location = p.is_host() ? Location::host() : Location::device(p.ordinal());
     advice.change(pages, {AdviceChange::Kind::set_accessed_by, location});
   }
-  void touch(Processor p, std::uint64_t page, bool write = true) {
-    answer(p, {base + page * page_size + 8, 1, write, false, false});
+  void touch(Processor p, PageIndex page, bool write = true) {
+    answer(p, {base + offset_of(page) + 8, 1, write, false, false});
   }
   // Like a handler: calls resolve() again when it is due, until the fault is resolved.
   void answer(Processor p, const FaultMessage& message) {
@@ -79,13 +80,13 @@ struct Setup {
     for (const std::uint64_t end = now_ns() + 2 * MinimumResidency::residence_ns; now_ns() <= end;)
       std::this_thread::yield();
   }
-  bool woke(Processor p, std::uint64_t page) const {
+  bool woke(Processor p, PageIndex page) const {
     for (const std::string& line : machine.log) {
       unsigned long first = 0;
       unsigned long count = 0;
       int processor = 0;
       if (std::sscanf(line.c_str(), "wake %d: %lu+%lu", &processor, &first, &count) == 3 &&
-          processor == p.index && page >= first && page < first + count)
+          processor == p.index && PageSpan{{first}, count}.contains(page))
         return true;
     }
     return false;
@@ -96,11 +97,11 @@ struct Setup {
 
 TEST_CASE("a first touch populates the natural region at the faulting processor and wakes it") {
   Setup s;
-  s.touch(device, 21);
+  s.touch(device, {21});
   CHECK(s.machine.at(1).held() == 16);
-  CHECK(s.machine.at(1).maps_writable(16));
-  CHECK(s.machine.at(1).maps_writable(31));
-  CHECK(s.woke(device, 21));
+  CHECK(s.machine.at(1).maps_writable({16}));
+  CHECK(s.machine.at(1).maps_writable({31}));
+  CHECK(s.woke(device, {21}));
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
 }
 
@@ -109,16 +110,16 @@ TEST_CASE(
   Setup s(16);
   FaultSlot slot;
   s.machine.punch_unmaps = false;
-  s.touch(host, 0);
-  s.touch(device, 600);
+  s.touch(host, {0});
+  s.touch(device, {600});
   CHECK(s.machine.waiters == std::set<FaultSlot*>{nullptr});
   s.machine.waiters.clear();
   Fault fault = s.service.take(device, {base, 1, true, false, false});
   fault.waiter = &slot;
   while (const auto due = s.service.resolve(fault))
     while (now_ns() < *due) std::this_thread::yield();
-  CHECK(s.machine.at(1).maps_writable(0));
-  CHECK(s.machine.at(0).holds(600));
+  CHECK(s.machine.at(1).maps_writable({0}));
+  CHECK(s.machine.at(0).holds({600}));
   CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
 
   s.machine.waiters.clear();
@@ -130,31 +131,31 @@ TEST_CASE(
     stray.waiter = &slot;
     CHECK_FALSE(s.service.resolve(stray));
   }
-  CHECK(s.machine.at(1).forbids(1));
+  CHECK(s.machine.at(1).forbids({1}));
   CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
 }
 
 TEST_CASE("the reservation of a fault counts as free when the policy is asked again") {
   Setup s;
   s.policy.opinion.region = PageRun{0, pages_per_block};
-  s.touch(device, 0);
+  s.touch(device, {0});
   CHECK(s.policy.asked.free_pages == 512);
   s.policy.opinion.region.reset();
-  s.touch(device, pages_per_block);
-  CHECK_FALSE(s.machine.at(1).holds(0));
+  s.touch(device, {pages_per_block});
+  CHECK_FALSE(s.machine.at(1).holds({0}));
   CHECK(s.policy.asked.free_pages == 512);
 }
 
 TEST_CASE(
     "an access elsewhere moves the page and only those neighbours that are at the same place") {
   Setup s;
-  s.touch(host, 0);
-  s.touch(device, 3);  // moves the region to the device
-  s.touch(host, 16);
+  s.touch(host, {0});
+  s.touch(device, {3});  // moves the region to the device
+  s.touch(host, {16});
   CHECK(s.machine.at(1).held() == 16);
   CHECK(s.machine.at(0).held() == 16);
-  CHECK(s.machine.at(0).holds(16));
-  CHECK(s.woke(device, 3));
+  CHECK(s.machine.at(0).holds({16}));
+  CHECK(s.woke(device, {3}));
 }
 
 TEST_CASE("pages stay with a woken thread for a moment before another processor gets them") {
@@ -162,7 +163,7 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
   // Repeated if this thread is descheduled for longer than the moment lasts.
   for (int round = 0; round < 1000 && !refused; ++round) {
     Setup s;
-    s.touch(host, 0);
+    s.touch(host, {0});
     // Pretends that the wake is slightly in the future: with sanitizers the next lines take longer
     // than the minimum residency.
     s.machine.blocks().at({0}).minimum_residency.woken({0, 16}, host, now_ns() + 5'000'000);
@@ -171,12 +172,12 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
     if (!due) continue;
     refused = true;
     CHECK(*due <= now_ns() + MinimumResidency::residence_ns);
-    CHECK(s.machine.at(0).holds(0));
-    CHECK_FALSE(s.woke(device, 0));
+    CHECK(s.machine.at(0).holds({0}));
+    CHECK_FALSE(s.woke(device, {0}));
     while (now_ns() < *due) std::this_thread::yield();
     while (s.service.resolve(fault)) std::this_thread::yield();
-    CHECK(s.machine.at(1).holds(0));
-    CHECK(s.woke(device, 0));
+    CHECK(s.machine.at(1).holds({0}));
+    CHECK(s.woke(device, {0}));
   }
   CHECK(refused);
 }
@@ -207,7 +208,7 @@ int looks_until_refused(Setup& s, Fault& fault) {
 
 TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up on a dead one") {
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   Block& block = s.machine.blocks().at({0});
   {
     const LockedBlock locked({0}, block);
@@ -221,7 +222,7 @@ TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up o
     s.engine.end_byte_transfer(locked, PageMask::of({0, 16}));
   }
   while (s.service.resolve(fault)) std::this_thread::yield();
-  CHECK(s.woke(device, 0));
+  CHECK(s.woke(device, {0}));
   CHECK_FALSE(fault.refused);
 
   std::thread([&] {
@@ -249,13 +250,13 @@ TEST_CASE("freed pages go to the fault that has waited longest, whichever fault 
   CHECK(capacity.reserved() == 512);
   capacity.give_back(8);
   REQUIRE(s.service.resolve(younger));
-  CHECK_FALSE(s.machine.at(1).holds(pages_per_block));
+  CHECK_FALSE(s.machine.at(1).holds({pages_per_block}));
   CHECK_FALSE(s.service.resolve(older));
   CHECK(s.machine.at(1).held() == 16);
-  CHECK(s.machine.at(1).holds(0));
+  CHECK(s.machine.at(1).holds({0}));
   capacity.give_back(16);
   CHECK_FALSE(s.service.resolve(younger));
-  CHECK(s.machine.at(1).holds(pages_per_block));
+  CHECK(s.machine.at(1).holds({pages_per_block}));
   CHECK(capacity.reserved() == 512);
 }
 
@@ -293,12 +294,12 @@ TEST_CASE("a fault waits while older ones get free pages, and then uses another 
   }
   s.switcher.start();
   int looks = 0;
-  for (; !s.machine.at(0).holds(0) && s.service.resolve(fault); ++looks) time_ns += 900'000'000;
+  for (; !s.machine.at(0).holds({0}) && s.service.resolve(fault); ++looks) time_ns += 900'000'000;
   CHECK(looks > 5);
   while (s.service.resolve(fault)) std::this_thread::yield();
   CHECK_FALSE(fault.refused);
-  CHECK(s.machine.at(0).holds(0));
-  CHECK(s.woke(device, 0));
+  CHECK(s.machine.at(0).holds({0}));
+  CHECK(s.woke(device, {0}));
 }
 
 TEST_CASE("a fault for which no pool has space waits as long as others may free some") {
@@ -313,9 +314,9 @@ TEST_CASE("a fault for which no pool has space waits as long as others may free 
 
 TEST_CASE("an evicted block does not come back as a whole if that would fill the pool") {
   Setup s(512);
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
-  REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
-  s.touch(device, 40);
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
+  REQUIRE(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
+  s.touch(device, {40});
   CHECK(s.machine.at(1).held() == 16);
 }
 
@@ -323,7 +324,7 @@ TEST_CASE("stalls of the whole machine do not count as waiting") {
   constexpr std::uint64_t still_ns = 60'000'000'000;
   constexpr int looks = 10'000'000'000 / look_max_ns;
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   Block& block = s.machine.blocks().at({0});
   {
     const LockGuard guard(block.lock);
@@ -359,33 +360,33 @@ TEST_CASE("pages stay with a thread that has not been woken yet") {
       while (const auto due = s.service.resolve(other)) {
         // The next retry is soon, because the wake may happen at any moment.
         CHECK(*due <= now_ns() + MinimumResidency::residence_ns);
-        CHECK(s.machine.at(0).holds(0));
+        CHECK(s.machine.at(0).holds({0}));
         ++refusals;
         while (now_ns() < *due) std::this_thread::yield();
         if (now_ns() > enough) break;
       }
     };
-    s.touch(host, 0);
+    s.touch(host, {0});
   }
   CHECK(refusals > 0);
 }
 
 TEST_CASE("a stale message changes nothing and wakes once") {
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   s.machine.log.clear();
-  s.touch(host, 5);
+  s.touch(host, {5});
   CHECK(s.machine.at(0).held() == 16);
-  CHECK(s.woke(host, 5));
+  CHECK(s.woke(host, {5}));
 }
 
 TEST_CASE("a page left write-protected is unprotected by the next write") {
   Setup s;
-  s.touch(host, 0);
-  REQUIRE(s.machine.at(0).write_protect({0, 1}, nullptr));
+  s.touch(host, {0});
+  REQUIRE(s.machine.at(0).write_protect({{0}, 1}, nullptr));
   s.answer(host, {base, 1, true, true, false});
-  CHECK(s.machine.at(0).maps_writable(0));
-  CHECK(s.woke(host, 0));
+  CHECK(s.machine.at(0).maps_writable({0}));
+  CHECK(s.woke(host, {0}));
   CHECK(s.machine.memory(0).counters.faults_write_protect == 1);
 }
 
@@ -396,15 +397,15 @@ TEST_CASE("a full pool evicts its oldest block to the host, and never exceeds it
     most = std::max(most, s.machine.at(1).held());
   };
   for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 16) {
-    s.touch(device, page);
-    s.machine.at(1).set_value(page, page + 1);
+    s.touch(device, {page});
+    s.machine.at(1).set_value({page}, page + 1);
   }
   CHECK(most <= 512);
   CHECK(s.machine.memory(1).counters.evicted == 3 * pages_per_block);
-  CHECK(s.machine.at(0).holds(0));
-  CHECK(s.machine.at(1).holds(4 * pages_per_block - 1));
+  CHECK(s.machine.at(0).holds({0}));
+  CHECK(s.machine.at(1).holds({4 * pages_per_block - 1}));
   for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 16)
-    CHECK(s.machine.at(s.machine.at(1).holds(page) ? 1 : 0).value(page) == page + 1);
+    CHECK(s.machine.at(s.machine.at(1).holds({page}) ? 1 : 0).value({page}) == page + 1);
 }
 
 TEST_CASE(
@@ -412,14 +413,14 @@ TEST_CASE(
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
-  s.touch(host, 700);
-  CHECK_FALSE(s.machine.at(0).forbids(700));  // the first message may have been stale
-  CHECK(s.woke(host, 700));
+  s.touch(host, {700});
+  CHECK_FALSE(s.machine.at(0).forbids({700}));  // the first message may have been stale
+  CHECK(s.woke(host, {700}));
   s.machine.log.clear();
-  s.touch(host, 700);
-  CHECK(s.machine.at(0).forbids(700));
+  s.touch(host, {700});
+  CHECK(s.machine.at(0).forbids({700}));
   CHECK(s.machine.at(0).held() == 0);
-  CHECK(s.woke(host, 700));
+  CHECK(s.woke(host, {700}));
   // The 2 MiB around the page are never allocated again.
   std::vector<std::uint64_t> offsets;
   while (const auto next = s.address_space.allocate(block_size, 0)) offsets.push_back(next->offset);
@@ -430,7 +431,7 @@ TEST_CASE("stale messages about freed memory retire no addresses") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
-  for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 8) s.touch(device, page);
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 8) s.touch(device, {page});
   CHECK(s.address_space.allocate(4 * block_size, 0));
   CHECK(s.machine.at(1).held() == 0);
 }
@@ -445,76 +446,76 @@ TEST_CASE("several stale messages of one thread do not count as a second access 
   for (Fault& fault : late) {
     s.machine.log.clear();
     CHECK_FALSE(s.service.resolve(fault));
-    CHECK(s.woke(device, 0));
+    CHECK(s.woke(device, {0}));
   }
-  CHECK_FALSE(s.machine.at(1).forbids(0));
+  CHECK_FALSE(s.machine.at(1).forbids({0}));
   Fault back = s.service.take(device, {base, 7, false, false, false});
   CHECK_FALSE(s.service.resolve(back));
-  CHECK(s.machine.at(1).forbids(0));
+  CHECK(s.machine.at(1).forbids({0}));
 }
 
 TEST_CASE("without memory for the page the access is forbidden, and the thread is woken") {
   Setup s;
   s.machine.failures.assign(1000, {"zero", OpStatus::no_memory, 0});
-  s.touch(host, 0);
-  CHECK(s.machine.at(0).forbids(0));
-  CHECK(s.woke(host, 0));
+  s.touch(host, {0});
+  CHECK(s.machine.at(0).forbids({0}));
+  CHECK(s.woke(host, {0}));
 }
 
 TEST_CASE("a temporary shortage of memory only delays the thread") {
   Setup s;
   s.machine.failures = {{"zero", OpStatus::no_memory, 0}, {"zero", OpStatus::no_memory, 0}};
-  s.touch(host, 0);
-  CHECK(s.machine.at(0).maps_writable(0));
-  CHECK_FALSE(s.machine.at(0).forbids(0));
+  s.touch(host, {0});
+  CHECK(s.machine.at(0).maps_writable({0}));
+  CHECK_FALSE(s.machine.at(0).forbids({0}));
 }
 
 TEST_CASE("an eviction that has to be retried does not fail the fault that waits for it") {
   Setup s;
-  for (std::uint64_t page = 0; page < pages_per_block; page += 16) s.touch(device, page);
+  for (std::uint64_t page = 0; page < pages_per_block; page += 16) s.touch(device, {page});
   const char* step = GENERATE("protect", "copy");
   const OpStatus answer = GENERATE(OpStatus::incomplete, OpStatus::no_memory);
   s.machine.failures = {{step, answer, 0}, {step, answer, 3}};
-  s.touch(device, pages_per_block);
-  CHECK(s.machine.at(1).maps_writable(pages_per_block));
-  CHECK_FALSE(s.machine.at(1).forbids(pages_per_block));
+  s.touch(device, {pages_per_block});
+  CHECK(s.machine.at(1).maps_writable({pages_per_block}));
+  CHECK_FALSE(s.machine.at(1).forbids({pages_per_block}));
 }
 
 TEST_CASE("a device whose node is out of memory evicts before it gives up") {
   Setup s;
-  s.touch(device, 0);
+  s.touch(device, {0});
   s.machine.failures = {{"zero", OpStatus::no_memory, 0}};
-  s.touch(device, 512);
-  CHECK(s.machine.at(1).holds(512));
-  CHECK(s.machine.at(0).holds(0));
-  CHECK_FALSE(s.machine.at(1).forbids(512));
+  s.touch(device, {512});
+  CHECK(s.machine.at(1).holds({512}));
+  CHECK(s.machine.at(0).holds({0}));
+  CHECK_FALSE(s.machine.at(1).forbids({512}));
 }
 
 TEST_CASE("a short copy that did not reach the page is tried again") {
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   s.machine.failures = {{"copy", OpStatus::incomplete, 2}, {"copy", OpStatus::incomplete, 0}};
-  s.touch(device, 15);
-  CHECK(s.machine.at(1).holds(15));
-  CHECK(s.woke(device, 15));
+  s.touch(device, {15});
+  CHECK(s.machine.at(1).holds({15}));
+  CHECK(s.woke(device, {15}));
 }
 
 TEST_CASE("a fault of a process that died meanwhile is dropped") {
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   s.machine.at(1).die();
-  s.touch(device, 0);
-  CHECK(s.machine.at(0).maps_writable(0));
+  s.touch(device, {0});
+  CHECK(s.machine.at(0).maps_writable({0}));
   CHECK(s.machine.at(1).held() == 0);
 }
 
 TEST_CASE("a page that vanished from its pool ends the thread, which does not fault forever") {
   Setup s;
-  s.touch(host, 0);
-  REQUIRE(s.machine.at(0).punch({0, 1}) == 0);
-  s.touch(host, 0);
-  CHECK(s.machine.at(0).forbids(0));
-  CHECK(s.woke(host, 0));
+  s.touch(host, {0});
+  REQUIRE(s.machine.at(0).punch({{0}, 1}) == 0);
+  s.touch(host, {0});
+  CHECK(s.machine.at(0).forbids({0}));
+  CHECK(s.woke(host, {0}));
 }
 
 TEST_CASE(
@@ -522,65 +523,65 @@ TEST_CASE(
     "processor") {
   Setup s;
   s.switcher.start();
-  s.prefer({0, 512}, Location::device(0));
-  s.touch(host, 21);
+  s.prefer({{0}, 512}, Location::device(0));
+  s.touch(host, {21});
   CHECK(s.machine.at(1).held() == 16);
   CHECK(s.machine.at(0).held() == 0);
-  CHECK(s.machine.at(0).view(21) == 1);
-  CHECK(s.machine.at(0).maps_writable(21));
-  CHECK(s.woke(host, 21));
+  CHECK(s.machine.at(0).view({21}) == 1);
+  CHECK(s.machine.at(0).maps_writable({21}));
+  CHECK(s.woke(host, {21}));
   CHECK(s.machine.memory(0).counters.mapped_remotely == 16);
 }
 
 TEST_CASE("a fault that the policy delays is answered when the delay is over") {
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   Setup::let_residency_end();
   s.policy.opinion.wait_until_ns = now_ns() + 4'000'000'000;  // less than every limit
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(s.service.resolve(fault) == s.policy.opinion.wait_until_ns);
   CHECK(s.machine.memory(1).counters.throttled == 1);
-  CHECK(s.machine.at(0).holds(0));
-  CHECK_FALSE(s.woke(device, 0));
+  CHECK(s.machine.at(0).holds({0}));
+  CHECK_FALSE(s.woke(device, {0}));
   // The policy is asked again, and no longer delays the fault.
   s.policy.opinion = {};
   while (s.service.resolve(fault)) std::this_thread::yield();
-  CHECK(s.machine.at(1).holds(0));
-  CHECK(s.woke(device, 0));
+  CHECK(s.machine.at(1).holds({0}));
+  CHECK(s.woke(device, {0}));
 }
 
 TEST_CASE("a delay by the policy beyond the limit is ignored") {
   Setup s;
-  s.touch(host, 0);
+  s.touch(host, {0});
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   s.policy.opinion.wait_until_ns = now_ns() + 1'000'000'000;
   CHECK(s.service.resolve(fault));
   fault.taken_ns -= 5'000'000'000;
   while (s.service.resolve(fault)) std::this_thread::yield();
   CHECK_FALSE(fault.refused);
-  CHECK(s.woke(device, 0));
-  CHECK(s.machine.at(1).holds(0));
+  CHECK(s.woke(device, {0}));
+  CHECK(s.machine.at(1).holds({0}));
 }
 
 TEST_CASE("of a large region only the fault's part moves while others keep the rest of it") {
   Setup s;
-  s.touch(host, 0);
-  s.touch(host, 100);
+  s.touch(host, {0});
+  s.touch(host, {100});
   Setup::let_residency_end();
   s.policy.opinion.region = PageRun{0, 512};
   // Another processor has just got another part of the block, and its minimum residency runs.
   s.machine.blocks().at({0}).minimum_residency.begin({96, 16}, host, now_ns());
-  s.touch(device, 2);
-  CHECK(s.machine.at(1).holds(2));
-  CHECK(s.machine.at(1).holds(15));
-  CHECK(s.machine.at(0).holds(100));
-  CHECK(s.woke(device, 2));
+  s.touch(device, {2});
+  CHECK(s.machine.at(1).holds({2}));
+  CHECK(s.machine.at(1).holds({15}));
+  CHECK(s.machine.at(0).holds({100}));
+  CHECK(s.woke(device, {2}));
 }
 
 TEST_CASE("temporarily pinned pages are mapped where they are, and fault again when the pin ends") {
   Setup s;
   s.switcher.start();
-  s.touch(host, 21);
+  s.touch(host, {21});
   Setup::let_residency_end();
   CHECK_FALSE(s.service.temporary_pins().next_end());
   s.policy.opinion = {.destination = host,
@@ -588,36 +589,36 @@ TEST_CASE("temporarily pinned pages are mapped where they are, and fault again w
                       .pins = true,
                       .pin_begins = true,
                       .pin_until_ns = now_ns() + 100'000'000};
-  s.touch(device, 21);
-  CHECK(s.machine.at(0).holds(21));
+  s.touch(device, {21});
+  CHECK(s.machine.at(0).holds({21}));
   CHECK(s.machine.at(1).held() == 0);
-  CHECK(s.machine.at(1).view(21) == 0);
-  CHECK(s.machine.at(1).maps_writable(21));
-  CHECK_FALSE(s.machine.at(1).maps(22));
+  CHECK(s.machine.at(1).view({21}) == 0);
+  CHECK(s.machine.at(1).maps_writable({21}));
+  CHECK_FALSE(s.machine.at(1).maps({22}));
   CHECK(s.machine.memory(0).counters.thrash_pinned == 1);
   CHECK(s.service.temporary_pins().next_end() == s.policy.opinion.pin_until_ns);
   // The pin does not end before its time, and does not end twice.
   s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns - 1);
   s.switcher.wait_until_done(1000);
-  CHECK(s.machine.at(1).maps(21));
+  CHECK(s.machine.at(1).maps({21}));
   s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns);
   s.switcher.wait_until_done(1000);
   // The pin is checked once more, because the view may not have been changed at once.
   while (const auto next = s.service.temporary_pins().next_end())
     s.service.temporary_pins().end_due(*next);
-  CHECK_FALSE(s.machine.at(1).maps(21));
-  CHECK(s.machine.at(1).view(21) == 1);
-  CHECK(s.machine.at(0).holds(21));
+  CHECK_FALSE(s.machine.at(1).maps({21}));
+  CHECK(s.machine.at(1).view({21}) == 1);
+  CHECK(s.machine.at(0).holds({21}));
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 1);
   CHECK_FALSE(s.service.temporary_pins().next_end());
   s.policy.opinion = {};
-  s.touch(device, 21);
-  CHECK(s.machine.at(1).holds(21));
+  s.touch(device, {21});
+  CHECK(s.machine.at(1).holds({21}));
 }
 
 TEST_CASE("a temporary pin that ends before the pages were mapped ends in the same way") {
   Setup s;
-  s.touch(host, 21);
+  s.touch(host, {21});
   Setup::let_residency_end();
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
@@ -634,41 +635,41 @@ TEST_CASE("a temporary pin that ends before the pages were mapped ends in the sa
     s.service.temporary_pins().end_due(*next);
     s.switcher.wait_until_done(1000);
   }
-  CHECK(s.machine.at(1).view(21) == 1);
-  CHECK_FALSE(s.machine.at(1).maps(21));
+  CHECK(s.machine.at(1).view({21}) == 1);
+  CHECK_FALSE(s.machine.at(1).maps({21}));
   s.policy.opinion = {};
   while (s.service.resolve(fault)) std::this_thread::yield();
-  CHECK(s.woke(device, 21));
-  CHECK(s.machine.at(1).holds(21));
+  CHECK(s.woke(device, {21}));
+  CHECK(s.machine.at(1).holds({21}));
 }
 
 TEST_CASE("a processor that is advised to access pinned pages still maps them after the pin") {
   Setup s;
   s.switcher.start();
-  s.touch(host, 21);
-  s.accessed_by({0, 512}, device);
+  s.touch(host, {21});
+  s.accessed_by({{0}, 512}, device);
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
                       .pins = true,
                       .pin_begins = true,
                       .pin_until_ns = now_ns()};
-  s.touch(device, 21);
-  REQUIRE(s.machine.at(1).maps(21));
+  s.touch(device, {21});
+  REQUIRE(s.machine.at(1).maps({21}));
   s.service.temporary_pins().end_due(now_ns());
   s.switcher.wait_until_done(1000);
-  CHECK(s.machine.at(1).maps(21));
+  CHECK(s.machine.at(1).maps({21}));
 }
 
 TEST_CASE("pages that are freed during a temporary pin are not reported as unpinned") {
   Setup s;
   s.switcher.start();
-  s.touch(host, 21);
+  s.touch(host, {21});
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
                       .pins = true,
                       .pin_begins = true,
                       .pin_until_ns = now_ns()};
-  s.touch(device, 21);
+  s.touch(device, {21});
   Block& block = s.machine.blocks().at({0});
   {
     const LockedBlock locked({0}, block);
@@ -683,80 +684,80 @@ TEST_CASE(
     "a page whose preferred device has ended goes to its pool, and is mapped remotely there") {
   Setup s;
   s.switcher.start();
-  s.prefer({0, 512}, Location::device(0));
+  s.prefer({{0}, 512}, Location::device(0));
   s.machine.at(1).die();
-  s.touch(host, 0);
-  CHECK(s.machine.at(1).holds(0));
-  CHECK(s.machine.at(0).maps_writable(0));
-  CHECK(s.machine.at(0).view(0) == 1);
+  s.touch(host, {0});
+  CHECK(s.machine.at(1).holds({0}));
+  CHECK(s.machine.at(0).maps_writable({0}));
+  CHECK(s.machine.at(0).view({0}) == 1);
   CHECK(s.machine.at(0).held() == 0);
   CHECK(s.machine.memory(1).capacity.reserved() == s.machine.at(1).held());
-  CHECK(s.woke(host, 0));
+  CHECK(s.woke(host, {0}));
 }
 
 TEST_CASE("where the process has no mappings left the page comes to its own pool") {
   Setup s;
   s.switcher.start();
-  s.prefer({0, 512}, Location::device(0));
-  s.touch(device, 0);
-  s.machine.at(1).set_value(3, 33);
+  s.prefer({{0}, 512}, Location::device(0));
+  s.touch(device, {0});
+  s.machine.at(1).set_value({3}, 33);
   s.machine.view_error = ENOMEM;
-  s.touch(host, 3);
-  CHECK(s.machine.at(0).holds(3));
-  CHECK(s.machine.at(0).value(3) == 33);
-  CHECK(s.machine.at(0).view(3) == 0);
-  CHECK(s.machine.at(0).maps_writable(3));
-  CHECK_FALSE(s.machine.at(1).holds(3));
-  CHECK(s.woke(host, 3));
+  s.touch(host, {3});
+  CHECK(s.machine.at(0).holds({3}));
+  CHECK(s.machine.at(0).value({3}) == 33);
+  CHECK(s.machine.at(0).view({3}) == 0);
+  CHECK(s.machine.at(0).maps_writable({3}));
+  CHECK_FALSE(s.machine.at(1).holds({3}));
+  CHECK(s.woke(host, {3}));
 }
 
 TEST_CASE("processors with accessed-by map the pages before the faulting processor is woken") {
   Setup s;
   s.switcher.start();
-  s.accessed_by({0, 512}, host);
+  s.accessed_by({{0}, 512}, host);
   bool followed = false;
   s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
-    if (operation == "wake" && p == device) followed = s.machine.at(0).maps_writable(5);
+    if (operation == "wake" && p == device) followed = s.machine.at(0).maps_writable({5});
   };
-  s.touch(device, 5);
-  CHECK(s.machine.at(1).holds(5));
-  CHECK(s.machine.at(0).view(5) == 1);
+  s.touch(device, {5});
+  CHECK(s.machine.at(1).holds({5}));
+  CHECK(s.machine.at(0).view({5}) == 1);
   CHECK(followed);
 }
 
 TEST_CASE("the wait for a processor with accessed-by has a limit") {
   Setup s;  // the view switcher is not started
-  s.accessed_by({0, 512}, host);
-  s.touch(device, 5);
-  CHECK(s.machine.at(1).maps_writable(5));
-  CHECK_FALSE(s.machine.at(0).maps(5));
-  CHECK(s.woke(device, 5));
+  s.accessed_by({{0}, 512}, host);
+  s.touch(device, {5});
+  CHECK(s.machine.at(1).maps_writable({5}));
+  CHECK_FALSE(s.machine.at(0).maps({5}));
+  CHECK(s.woke(device, {5}));
 }
 
 TEST_CASE("a processor with accessed-by and no mappings left is not waited for") {
   Setup s;
   s.switcher.start();
-  s.accessed_by({0, 512}, host);
+  s.accessed_by({{0}, 512}, host);
   s.machine.view_error = ENOMEM;
-  s.touch(device, 5);
-  CHECK(s.machine.at(1).maps_writable(5));
-  CHECK_FALSE(s.machine.at(0).maps(5));
-  CHECK_FALSE(s.machine.at(0).forbids(5));
+  s.touch(device, {5});
+  CHECK(s.machine.at(1).maps_writable({5}));
+  CHECK_FALSE(s.machine.at(0).maps({5}));
+  CHECK_FALSE(s.machine.at(0).forbids({5}));
 }
 
 TEST_CASE("a read makes copies of read-mostly pages, a write ends the copies of its region") {
   Setup s;
-  s.advice.change({0, 512}, {AdviceChange::Kind::set_read_mostly, {}});
-  s.touch(host, 0);
-  s.machine.at(0).set_value(2, 22);
-  s.touch(device, 2, false);
+  s.advice.change({{0}, 512}, {AdviceChange::Kind::set_read_mostly, {}});
+  s.touch(host, {0});
+  s.machine.at(0).set_value({2}, 22);
+  s.touch(device, {2}, false);
   CHECK(s.machine.at(0).held() == 16);
   CHECK(s.machine.at(1).held() == 16);
-  CHECK(s.machine.at(1).value(2) == 22);
-  CHECK_FALSE(s.machine.at(0).maps_writable(2));
+  CHECK(s.machine.at(1).value({2}) == 22);
+  CHECK_FALSE(s.machine.at(0).maps_writable({2}));
   s.answer(device, {base + 2 * page_size, 1, true, true, false});
   CHECK(s.machine.at(0).held() == 0);
-  CHECK(s.machine.at(1).maps_writable(2));
+  CHECK(s.machine.at(1).maps_writable({2}));
   CHECK(s.machine.memory(1).counters.collapsed == 16);
 }
 
@@ -765,8 +766,8 @@ TEST_CASE("a copy stays with its reader for a moment before a write elsewhere en
   // Repeated if this thread is descheduled for longer than the minimum residency.
   for (int round = 0; round < 20 && !refused; ++round) {
     Setup s;
-    s.advice.change({0, 512}, {AdviceChange::Kind::set_read_mostly, {}});
-    s.touch(host, 0);
+    s.advice.change({{0}, 512}, {AdviceChange::Kind::set_read_mostly, {}});
+    s.touch(host, {0});
     Fault write = s.service.take(host, {base, 2, true, true, false});
     bool asked = false;
     // All pages are in place for the reader, which has not been woken yet.
@@ -774,14 +775,14 @@ TEST_CASE("a copy stays with its reader for a moment before a write elsewhere en
       if (operation != "wake" || p != device || asked) return;
       asked = true;
       refused = s.service.resolve(write).has_value();
-      CHECK(s.machine.at(1).holds(0) == refused);
+      CHECK(s.machine.at(1).holds({0}) == refused);
     };
-    s.touch(device, 0, false);
+    s.touch(device, {0}, false);
     if (!refused) continue;
     while (const auto later = s.service.resolve(write))
       while (now_ns() < *later) std::this_thread::yield();
-    CHECK_FALSE(s.machine.at(1).holds(0));
-    CHECK(s.machine.at(0).maps_writable(0));
+    CHECK_FALSE(s.machine.at(1).holds({0}));
+    CHECK(s.machine.at(0).maps_writable({0}));
   }
   CHECK(refused);
 }
@@ -790,23 +791,23 @@ TEST_CASE("if a full pool can evict nothing, the page stays where it is, and is 
   Setup s;
   s.switcher.start();
   // All pages of device 0 are pinned.
-  s.advice.change({0, 512}, {AdviceChange::Kind::pinned, {}});
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  s.advice.change({{0}, 512}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
   REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
 
-  s.touch(host, 600);
-  s.machine.at(0).set_value(600, 4711);
-  s.touch(device, 600);
-  CHECK(s.machine.at(0).holds(600));
-  CHECK(s.machine.at(1).view(600) == 0);
-  CHECK(s.machine.at(1).maps_writable(600));
+  s.touch(host, {600});
+  s.machine.at(0).set_value({600}, 4711);
+  s.touch(device, {600});
+  CHECK(s.machine.at(0).holds({600}));
+  CHECK(s.machine.at(1).view({600}) == 0);
+  CHECK(s.machine.at(1).maps_writable({600}));
   // A page that does not exist yet is created in a pool with space.
-  s.touch(device, 700);
-  CHECK(s.machine.at(0).holds(700));
-  CHECK(s.machine.at(1).view(700) == 0);
-  CHECK(s.woke(device, 700));
+  s.touch(device, {700});
+  CHECK(s.machine.at(0).holds({700}));
+  CHECK(s.machine.at(1).view({700}) == 0);
+  CHECK(s.woke(device, {700}));
   CHECK(s.machine.at(1).held() == 512);
-  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds(page));
+  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds({page}));
 }
 
 TEST_CASE("device memory is never created in another pool, even if its own is full") {
@@ -819,7 +820,7 @@ TEST_CASE("device memory is never created in another pool, even if its own is fu
   s.advice.change(managed->pages(), {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t i = 0; i < 512; i += 16) s.touch(device, managed->pages().first + i);
   REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
-  const std::uint64_t page = own->pages().first + 7;
+  const PageIndex page = own->pages().first + 7;
   s.touch(device, page);
   CHECK(s.machine.at(0).held() == 0);
   CHECK(s.machine.at(2).held() == 0);
@@ -832,31 +833,31 @@ TEST_CASE("device memory is never created in another pool, even if its own is fu
 TEST_CASE(
     "an evicted block comes back with one fault, or only the region if the block does not fit") {
   Setup s(1024);
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
-  REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
+  REQUIRE(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
   REQUIRE(s.machine.at(0).held() == 512);
-  s.machine.at(0).set_value(300, 4711);
+  s.machine.at(0).set_value({300}, 4711);
 
   SECTION("the whole block") {
-    s.touch(device, 40);
+    s.touch(device, {40});
     CHECK(s.machine.at(1).held() == 512);
-    CHECK(s.machine.at(1).value(300) == 4711);
+    CHECK(s.machine.at(1).value({300}) == 4711);
     // Afterwards faults move regions as usual.
-    s.touch(host, 16);
+    s.touch(host, {16});
     CHECK(s.machine.at(0).held() == 16);
-    s.touch(device, 16);
-    s.touch(host, 32);
+    s.touch(device, {16});
+    s.touch(host, {32});
     CHECK(s.machine.at(0).held() == 16);
   }
   SECTION("no space for all") {
-    s.advice.change({512, 600}, {AdviceChange::Kind::pinned, {}});
-    for (std::uint64_t page = 512; page < 1112; ++page) s.touch(device, page);
-    REQUIRE(s.machine.at(1).holds(1100));
-    s.touch(device, 40);
-    CHECK(s.machine.at(1).holds(32));
-    CHECK(s.machine.at(1).holds(47));
-    CHECK_FALSE(s.machine.at(1).holds(48));
-    CHECK(s.machine.at(1).view(40) == 1);
+    s.advice.change({{512}, 600}, {AdviceChange::Kind::pinned, {}});
+    for (std::uint64_t page = 512; page < 1112; ++page) s.touch(device, {page});
+    REQUIRE(s.machine.at(1).holds({1100}));
+    s.touch(device, {40});
+    CHECK(s.machine.at(1).holds({32}));
+    CHECK(s.machine.at(1).holds({47}));
+    CHECK_FALSE(s.machine.at(1).holds({48}));
+    CHECK(s.machine.at(1).view({40}) == 1);
   }
 }
 
@@ -864,62 +865,62 @@ TEST_CASE(
     "a minor fault on a block that Linux mapped by a huge entry maps all of it, a stale one "
     "nothing") {
   Setup s;
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
   Block& block = s.machine.blocks().at({0});
   {
     const LockGuard guard(block.lock);
     block.entered_whole = device.bit();
   }
   const FaultMessage minor{base + 100 * page_size, 1, false, false, true};
-  s.machine.at(1).unmap(7);
+  s.machine.at(1).unmap({7});
   s.answer(device, minor);
-  CHECK_FALSE(s.machine.at(1).maps(7));
-  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap(page);
+  CHECK_FALSE(s.machine.at(1).maps({7}));
+  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap({page});
   s.answer(device, minor);
-  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).maps_writable(page));
+  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).maps_writable({page}));
   // From now on the block is mapped by entries of small pages.
-  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap(page);
+  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap({page});
   s.answer(device, minor);
-  CHECK(s.machine.at(1).maps(100));
-  CHECK_FALSE(s.machine.at(1).maps(200));
+  CHECK(s.machine.at(1).maps({100}));
+  CHECK_FALSE(s.machine.at(1).maps({200}));
 }
 
 TEST_CASE("eviction takes the unpinned pages of a block, and skips blocks that are all pinned") {
   Setup s;
-  s.advice.change({0, 64}, {AdviceChange::Kind::pinned, {}});
-  s.advice.change({128, 16}, {AdviceChange::Kind::pinned, {}});
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  s.advice.change({{0}, 64}, {AdviceChange::Kind::pinned, {}});
+  s.advice.change({{128}, 16}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
   REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
-  s.touch(device, 1000);
-  CHECK(s.machine.at(1).holds(1000));
+  s.touch(device, {1000});
+  CHECK(s.machine.at(1).holds({1000}));
   for (std::uint64_t page = 0; page < 512; ++page) {
     const bool pins = page < 64 || (page >= 128 && page < 144);
-    REQUIRE(s.machine.at(1).holds(page) == pins);
-    REQUIRE(s.machine.at(0).holds(page) == !pins);
+    REQUIRE(s.machine.at(1).holds({page}) == pins);
+    REQUIRE(s.machine.at(0).holds({page}) == !pins);
   }
 }
 
 TEST_CASE("where mappings are scarce a fault brings a whole grain") {
   Setup s;
   const Processor whose = GENERATE(host, device);  // the source's mappings are split, too
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, {page});
   s.machine.at(whose.index).set_grain(512);
   s.let_residency_end();
-  s.touch(device, 200);
+  s.touch(device, {200});
   CHECK(s.machine.at(1).held() == 512);
   CHECK(s.machine.at(0).held() == 0);
-  CHECK(s.machine.at(1).maps_writable(0));
-  CHECK(s.machine.at(1).maps_writable(511));
-  CHECK(s.woke(device, 200));
+  CHECK(s.machine.at(1).maps_writable({0}));
+  CHECK(s.machine.at(1).maps_writable({511}));
+  CHECK(s.woke(device, {200}));
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
 }
 
 TEST_CASE("the grain of processors that do not use a page has no effect on it") {
   Setup s;
-  s.touch(host, 0);
-  s.touch(host, 16);
+  s.touch(host, {0});
+  s.touch(host, {16});
   s.machine.at(2).set_grain(512);
-  s.touch(device, 0);
+  s.touch(device, {0});
   CHECK(s.machine.at(1).held() == 16);
 }
 
@@ -931,8 +932,8 @@ TEST_CASE(
   const Allocation one = s.address_space.allocate(256 * page_size, 0).value();
   const Allocation other = s.address_space.allocate(64 * page_size, 0).value();
   REQUIRE(block_of(one.pages().first) == block_of(other.pages().first));
-  const std::uint64_t first = one.pages().first;
-  const std::uint64_t others = other.pages().first;
+  const PageIndex first = one.pages().first;
+  const PageIndex others = other.pages().first;
   for (std::uint64_t page = 0; page < 256; page += 16) s.touch(host, first + page);
   for (std::uint64_t page = 0; page < 64; page += 16) s.touch(host, others + page);
   s.touch(Processor::device(1), first + 48);
@@ -951,50 +952,50 @@ TEST_CASE(
 
 TEST_CASE("holes in the grain are filled, so that they split no mapping") {
   Setup s;
-  for (std::uint64_t page = 0; page < 512; page += 32) s.touch(device, page);
-  s.touch(host, 48);
+  for (std::uint64_t page = 0; page < 512; page += 32) s.touch(device, {page});
+  s.touch(host, {48});
   s.machine.at(1).set_grain(512);
   s.let_residency_end();
   SECTION("around a page that is here") {
-    s.touch(device, 0);
+    s.touch(device, {0});
     CHECK(s.machine.at(0).held() == 16);
     CHECK(s.machine.at(1).held() == 512 - 16);
   }
   SECTION("around a page that arrives") {
-    s.touch(device, 50);
+    s.touch(device, {50});
     CHECK(s.machine.at(1).held() == 512);
   }
-  CHECK(s.machine.at(1).maps_writable(20));
-  CHECK(s.machine.at(1).maps_writable(511));
+  CHECK(s.machine.at(1).maps_writable({20}));
+  CHECK(s.machine.at(1).maps_writable({511}));
 }
 
 TEST_CASE("nothing is evicted for the grain, and it ends no thread") {
   Setup s;
-  for (std::uint64_t page = 512; page < 1008; page += 16) s.touch(device, page);
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
+  for (std::uint64_t page = 512; page < 1008; page += 16) s.touch(device, {page});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, {page});
   s.machine.at(0).set_grain(512);
   s.let_residency_end();
   SECTION("the pool has no space for more than a region") {
-    s.touch(device, 40);
+    s.touch(device, {40});
     CHECK(s.machine.at(1).held() == 512);
-    CHECK(s.machine.at(1).maps_writable(32));
+    CHECK(s.machine.at(1).maps_writable({32}));
     CHECK(s.machine.memory(1).counters.evicted == 0);
   }
   SECTION("Linux has no memory for more") {
     const Processor second = Processor::device(1);
     s.machine.failures = {{"copy", OpStatus::no_memory, 3}};
-    s.touch(second, 40);
-    CHECK(s.machine.at(2).holds(40));
-    CHECK(s.machine.at(2).maps_writable(40));
+    s.touch(second, {40});
+    CHECK(s.machine.at(2).holds({40}));
+    CHECK(s.machine.at(2).maps_writable({40}));
     CHECK(s.machine.memory(2).counters.evicted == 0);
   }
 }
 
 TEST_CASE("where access to neighbours may have been lost, too, a fault restores its whole grain") {
   Setup s;
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, {page});
   const auto take_all_away = [&] {
-    for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(0).unmap(page);
+    for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(0).unmap({page});
   };
   for (const unsigned grain : {16u, 512u}) {
     s.machine.at(0).set_grain(grain);
@@ -1005,10 +1006,10 @@ TEST_CASE("where access to neighbours may have been lost, too, a fault restores 
     message.write = grain == 16;
     message.kind_known = false;
     s.answer(host, message);
-    CHECK(s.machine.at(0).maps_writable(200));
-    CHECK(s.machine.at(0).maps_writable(192));
-    CHECK(s.machine.at(0).maps(0) == (grain == 512));
-    CHECK(s.machine.at(0).maps(511) == (grain == 512));
+    CHECK(s.machine.at(0).maps_writable({200}));
+    CHECK(s.machine.at(0).maps_writable({192}));
+    CHECK(s.machine.at(0).maps({0}) == (grain == 512));
+    CHECK(s.machine.at(0).maps({511}) == (grain == 512));
   }
 }
 
@@ -1018,9 +1019,9 @@ TEST_CASE("memory of a single device is refused to other processors, at their se
   s.address_space.end_free(s.whole);
   const auto own = s.address_space.allocate(block_size, 0, {device});
   REQUIRE(own);
-  const std::uint64_t page = own->pages().first + 5;
+  const PageIndex page = own->pages().first + 5;
   for (const Processor other : {host, Processor::device(1)}) {
-    const FaultMessage message{base + page * page_size, 7, true, false, false};
+    const FaultMessage message{base + offset_of(page), 7, true, false, false};
     // The first message may be stale: from before the memory became the device's.
     s.answer(other, message);
     CHECK(s.woke(other, page));
@@ -1040,8 +1041,8 @@ TEST_CASE("messages that are stale each time access is removed do not count as a
   s.address_space.end_free(s.whole);
   const auto own = s.address_space.allocate(block_size, 0, {device});
   REQUIRE(own);
-  const std::uint64_t page = own->pages().first + 5;
-  const FaultMessage message{base + page * page_size, 7, true, false, false};
+  const PageIndex page = own->pages().first + 5;
+  const FaultMessage message{base + offset_of(page), 7, true, false, false};
   for (int round = 0; round < 3; ++round) {
     s.answer(peer, message);
     CHECK(s.woke(peer, page));
@@ -1069,7 +1070,7 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
     s.touch(device, pages.first + i);
   s.audiences.admit(own->owner.audience(), peer);
   s.touch(peer, pages.first + 5);
-  for (const std::uint64_t page : {pages.first, pages.first + 5, pages.end() - 1}) {
+  for (const PageIndex page : {pages.first, pages.first + 5, pages.end() - 1}) {
     CHECK(s.machine.at(2).view(page) == 1);
     CHECK(s.machine.at(2).maps_writable(page));
   }
@@ -1080,8 +1081,7 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
   CHECK(s.machine.at(2).view(pages.first) == 2);
   CHECK_FALSE(s.machine.at(2).maps_writable(pages.first + 5));
   CHECK(s.machine.at(1).maps_writable(pages.first + 5));
-  for (int i = 0; i < 2; ++i)
-    s.answer(peer, {base + pages.first * page_size, 7, true, false, false});
+  for (int i = 0; i < 2; ++i) s.answer(peer, {base + pages.offset(), 7, true, false, false});
   CHECK(s.machine.at(2).forbids(pages.first));
   CHECK(s.machine.at(2).held() == 0);
 }

@@ -25,7 +25,7 @@ class OnePiece final : public std::pmr::memory_resource {
   bool given_ = false;
 };
 
-bool put(PostponedFaults& postponed, std::uint64_t due, std::uint64_t page) {
+bool put(PostponedFaults& postponed, std::uint64_t due, PageIndex page) {
   Fault fault({}, {}, page, now_ns);
   return postponed.put(due, fault);
 }
@@ -34,10 +34,10 @@ bool put(PostponedFaults& postponed, std::uint64_t due, std::uint64_t page) {
 
 TEST_CASE("the fault with the earliest due time comes first", "[faults]") {
   PostponedFaults postponed;
-  for (const std::uint64_t due : {5, 3, 9, 1, 7, 3}) CHECK(put(postponed, due, due));
+  for (const std::uint64_t due : {5, 3, 9, 1, 7, 3}) CHECK(put(postponed, due, {due}));
   CHECK_FALSE(postponed.take_due(0));
   std::vector<std::uint64_t> order;
-  while (const auto fault = postponed.take_due(7)) order.push_back(fault->page);
+  while (const auto fault = postponed.take_due(7)) order.push_back(fault->page.value);
   CHECK(order == std::vector<std::uint64_t>{1, 3, 3, 5, 7});
   CHECK(postponed.next_due() == 9);
 }
@@ -47,10 +47,10 @@ TEST_CASE("a fault for which there is no memory is not postponed, and the others
   OnePiece memory;
   PostponedFaults postponed(memory);
   std::uint64_t kept = 0;
-  while (kept < 100'000 && put(postponed, kept, kept)) ++kept;
+  while (kept < 100'000 && put(postponed, kept, {kept})) ++kept;
   REQUIRE(kept < 100'000);
   CHECK(kept >= 256);
-  CHECK_FALSE(put(postponed, 0, 0));
-  for (std::uint64_t i = 0; i < kept; ++i) CHECK(postponed.take_due(kept)->page == i);
+  CHECK_FALSE(put(postponed, 0, {0}));
+  for (std::uint64_t i = 0; i < kept; ++i) CHECK(postponed.take_due(kept)->page.value == i);
   CHECK_FALSE(postponed.next_due());
 }

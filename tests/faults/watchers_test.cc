@@ -15,6 +15,12 @@ bool is_kicked(const Watchers& watchers, std::size_t handler) {
   return drain_eventfd(watchers.kick(handler)) != 0;
 }
 
+// Within so many milliseconds.
+bool is_guard_readable(const Watchers& watchers, int limit_ms) {
+  pollfd guard{watchers.guard().get(), POLLIN, 0};
+  return poll_descriptors({&guard, 1}, limit_ms) > 0 && drain_eventfd(watchers.guard()) != 0;
+}
+
 }  // namespace
 
 TEST_CASE("handlers rest until as few watch as may wait for faults") {
@@ -32,12 +38,12 @@ TEST_CASE("a handler whose answer takes long calls up one that rests, if none wa
   REQUIRE(watchers.try_rest(1));
   REQUIRE(watchers.try_rest(2));
   watchers.begin_answer();
-  watchers.call_up_one();
+  watchers.call_up_if_none_watches();
   CHECK(watchers.is_called_up(1));
   CHECK(is_kicked(watchers, 1));
   CHECK_FALSE(watchers.is_called_up(2));
   // Handler 1 watches now, although it may not be awake yet.
-  watchers.call_up_one();
+  watchers.call_up_if_none_watches();
   CHECK_FALSE(watchers.is_called_up(2));
   CHECK_FALSE(is_kicked(watchers, 2));
   watchers.end_answer();
@@ -59,11 +65,33 @@ TEST_CASE("a watcher that finds more faults than it answers shares them") {
   CHECK(watchers.is_called_up(2));
 }
 
+TEST_CASE("the guard expires during an answer if no handler watches") {
+  Watchers watchers(2, 1);
+  REQUIRE(watchers.try_rest(1));
+  for (int answer = 0; answer < 2; ++answer) {
+    watchers.begin_answer();
+    CHECK(is_guard_readable(watchers, 10'000));
+    watchers.end_answer();
+  }
+}
+
+TEST_CASE("the guard does not expire if another handler watches, or none rests") {
+  Watchers watchers(3, 2);
+  watchers.begin_answer();
+  watchers.begin_answer();
+  watchers.begin_answer();
+  for (int i = 0; i < 3; ++i) watchers.end_answer();
+  REQUIRE(watchers.try_rest(2));
+  watchers.begin_answer();
+  watchers.end_answer();
+  CHECK_FALSE(is_guard_readable(watchers, 20));
+}
+
 TEST_CASE("without handlers that rest nothing happens") {
   Watchers watchers(1, 1);
   CHECK_FALSE(watchers.try_rest(0));
   watchers.begin_answer();
-  watchers.call_up_one();
+  watchers.call_up_if_none_watches();
   CHECK_FALSE(is_kicked(watchers, 0));
   watchers.tell_all();
   CHECK(is_kicked(watchers, 0));
@@ -83,11 +111,10 @@ TEST_CASE("handlers that rest and are called up all the time leave at least one 
           continue;
         }
         watchers.begin_answer();
-        watchers.call_up_one();
+        watchers.call_up_if_none_watches();
         watchers.end_answer();
         watches = !watchers.try_rest(i);
       }
-      // Whoever watches at the end goes on.
     });
   for (std::thread& thread : threads) thread.join();
   int watching = 0;

@@ -58,17 +58,17 @@ class Depot {
   CopyBackend& backend() { return *backend_; }
 
   std::uint64_t pages(int p) { return allocated_bytes(pool(p).file().fd()) / page_size; }
-  bool holds(int p, std::uint64_t page) {
-    const auto offset = static_cast<off_t>(page * page_size);
+  bool holds(int p, PageIndex page) {
+    const auto offset = static_cast<off_t>(offset_of(page));
     return ::lseek(pool(p).file().fd(), offset, SEEK_DATA) == offset;
   }
-  bool has_value(int p, std::uint64_t page, int wanted) {
+  bool has_value(int p, PageIndex page, int wanted) {
     const std::byte* data = pool(p).alias(page);
     for (std::size_t i = 0; i < page_size; ++i)
       if (data[i] != static_cast<std::byte>(wanted)) return false;
     return true;
   }
-  static int value(std::uint64_t page) { return static_cast<int>(page % 251 + 1); }
+  static int value(PageIndex page) { return static_cast<int>(page.value % 251 + 1); }
 
  private:
   std::vector<std::unique_ptr<SparsePoolFile>> pools_;
@@ -93,16 +93,16 @@ const Way ways[] = {
 };
 
 // A whole block, and parts of one at arbitrary positions.
-const PageSpan spans[] = {{512, 512}, {512, 32}, {530, 100}, {1000, 24}, {1023, 1}};
+const PageSpan spans[] = {{{512}, 512}, {{512}, 32}, {{530}, 100}, {{1000}, 24}, {{1023}, 1}};
 
 }  // namespace
 
 TEST_CASE("moved pages are in the target's pool, completely and alone, and gone from the source") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
-      INFO(way.name << ", pages " << span.first << "+" << span.count);
+      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
-      depot.stock({512, 512});
+      depot.stock({{512}, 512});
       const TransferResult outcome = depot.transfer(PageTransfer::Kind::move, span);
       REQUIRE(outcome.status == OpStatus::ok);
       // Part of a huge page may have to be punched again.
@@ -110,7 +110,7 @@ TEST_CASE("moved pages are in the target's pool, completely and alone, and gone 
       CHECK(outcome.released == (whole || !depot.pool(0).file().has_huge_pages()));
       CHECK(depot.pages(0) == 512 - span.count);
       CHECK(depot.pages(1) == span.count);
-      for (std::uint64_t page = 512; page < 1024; ++page) {
+      for (PageIndex page{512}; page < PageIndex{1024}; ++page) {
         const int owner = span.contains(page) ? 1 : 0;
         CHECK(depot.holds(owner, page));
         CHECK_FALSE(depot.holds(1 - owner, page));
@@ -123,15 +123,15 @@ TEST_CASE("moved pages are in the target's pool, completely and alone, and gone 
 TEST_CASE("copied pages are in both pools") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
-      INFO(way.name << ", pages " << span.first << "+" << span.count);
+      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
-      depot.stock({512, 512});
+      depot.stock({{512}, 512});
       const TransferResult outcome = depot.transfer(PageTransfer::Kind::copy, span);
       REQUIRE(outcome.status == OpStatus::ok);
       CHECK_FALSE(outcome.released);
       CHECK(depot.pages(0) == 512);
       CHECK(depot.pages(1) == span.count);
-      for (std::uint64_t page = span.first; page < span.end(); ++page) {
+      for (PageIndex page = span.first; page < span.end(); ++page) {
         CHECK(depot.has_value(0, page, Depot::value(page)));
         CHECK(depot.has_value(1, page, Depot::value(page)));
       }
@@ -145,7 +145,7 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
       INFO(way.name << ", " << bytes << " bytes");
       Depot depot(way.make, way.method, way.huge);
-      depot.stock({512, 512});
+      depot.stock({{512}, 512});
       std::vector<std::byte> there(bytes + 2, std::byte{0xee});
       const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
         depot.backend().begin(0, ByteTransfer{to, from, bytes});
@@ -155,7 +155,7 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
         return ByteTransfer::InPool{Processor{p}, offset};
       };
       const auto byte_of = [](std::uint64_t offset) {
-        return static_cast<std::byte>(Depot::value(offset / page_size));
+        return static_cast<std::byte>(Depot::value(page_at_offset(offset)));
       };
       REQUIRE(transfer(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
       CHECK(there.front() == std::byte{0xee});
@@ -164,12 +164,12 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       for (std::size_t i = 0; i < bytes; ++i) wrong += there[i + 1] != byte_of(start + i);
       CHECK(wrong == 0);
       // Into existing pages: from memory, and from the other pool.
-      REQUIRE(depot.pool(1).fill_zero({512, 512}));
+      REQUIRE(depot.pool(1).fill_zero({{512}, 512}));
       for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
         const ByteTransfer::Place from = to == start + 1 ? ByteTransfer::Place(there.data() + 1)
                                                          : ByteTransfer::Place(in_pool(0, start));
         REQUIRE(transfer(in_pool(1, to), from) == OpStatus::ok);
-        const std::byte* const seen = depot.pool(1).alias(0);
+        const std::byte* const seen = depot.pool(1).alias({0});
         CHECK(seen[to - 1] == std::byte{0});
         CHECK(seen[to + bytes] == std::byte{0});
         CHECK(std::memcmp(seen + to, there.data() + 1, bytes) == 0);
@@ -195,8 +195,8 @@ TEST_CASE("a byte transfer copies from and to files that are not pools") {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
       INFO(way.name << ", " << bytes << " bytes");
       Depot depot(way.make, way.method, way.huge);
-      depot.stock({512, 512});
-      REQUIRE(depot.pool(1).fill_zero({512, 512}));
+      depot.stock({{512}, 512});
+      REQUIRE(depot.pool(1).fill_zero({{512}, 512}));
       const MemoryFile file("depot-file", arena_bytes, HugePages::never);
       REQUIRE(file.allocate(512 * page_size, block_size) == 0);
       const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
@@ -209,10 +209,10 @@ TEST_CASE("a byte transfer copies from and to files that are not pools") {
       REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
       CHECK(seen.front() == std::byte{0xee});
       CHECK(seen.back() == std::byte{0xee});
-      CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias(0) + start, bytes) == 0);
+      CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias({0}) + start, bytes) == 0);
       // From the file into a pool, and from memory into the file.
       REQUIRE(transfer(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
-      CHECK(std::memcmp(depot.pool(1).alias(0) + start, seen.data() + 1, bytes) == 0);
+      CHECK(std::memcmp(depot.pool(1).alias({0}) + start, seen.data() + 1, bytes) == 0);
       const std::vector<std::byte> other(bytes, std::byte{0x5a});
       REQUIRE(transfer(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
       REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
@@ -225,13 +225,13 @@ TEST_CASE("a byte transfer copies from and to files that are not pools") {
 TEST_CASE("created pages are zero, completely and alone") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
-      INFO(way.name << ", pages " << span.first << "+" << span.count);
+      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
       const TransferResult outcome = depot.transfer(PageTransfer::Kind::create, span);
       REQUIRE(outcome.status == OpStatus::ok);
       CHECK(depot.pages(0) == 0);
       CHECK(depot.pages(1) == span.count);
-      for (std::uint64_t page = span.first; page < span.end(); ++page)
+      for (PageIndex page = span.first; page < span.end(); ++page)
         CHECK(depot.has_value(1, page, 0));
     }
   }
@@ -242,13 +242,13 @@ TEST_CASE("a whole block arrives as one huge page where pools have huge pages, a
     INFO(way.name);
     Depot depot(way.make, way.method, way.huge);
     if (!depot.pool(1).file().has_huge_pages()) continue;
-    depot.stock({512, 512});
-    REQUIRE(depot.transfer(PageTransfer::Kind::move, {512, 512}).status == OpStatus::ok);
-    REQUIRE(depot.pool(1).punch({700, 16}) == 0);
+    depot.stock({{512}, 512});
+    REQUIRE(depot.transfer(PageTransfer::Kind::move, {{512}, 512}).status == OpStatus::ok);
+    REQUIRE(depot.pool(1).punch({{700}, 16}) == 0);
     CHECK(depot.pages(1) == 512 - 16);
-    CHECK(depot.has_value(1, 699, Depot::value(699)));
-    CHECK(depot.has_value(1, 716, Depot::value(716)));
-    CHECK_FALSE(depot.holds(1, 700));
+    CHECK(depot.has_value(1, {699}, Depot::value({699})));
+    CHECK(depot.has_value(1, {716}, Depot::value({716})));
+    CHECK_FALSE(depot.holds(1, {700}));
   }
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("a byte transfer to memory whose writes are frozen completes when the 
       for (const bool from_pool : {true, false}) {
         INFO(way.name << ", frozen by " << (access ? "userfaultfd" : "page protection"));
         Depot depot(way.make, way.method, way.huge);
-        depot.stock({512, 512});
+        depot.stock({{512}, 512});
         const Mapping target = Mapping::zeroed(bytes);
         std::memset(target.data(), 0, bytes);
         std::vector<std::byte> source(bytes, std::byte{7});
@@ -303,9 +303,9 @@ TEST_CASE("a byte transfer to memory whose writes are frozen completes when the 
         CHECK(depot.backend().next().status == OpStatus::ok);
         holder.join();
         for (std::size_t i = 0; i < bytes; i += page_size)
-          CHECK(target.data()[i] == (from_pool
-                                         ? static_cast<std::byte>(Depot::value(600 + i / page_size))
-                                         : std::byte{7}));
+          CHECK(target.data()[i] ==
+                (from_pool ? static_cast<std::byte>(Depot::value({600 + i / page_size}))
+                           : std::byte{7}));
       }
 }
 
@@ -318,15 +318,15 @@ TEST_CASE("transfers that a ring does not accept are copied in another way, and 
     if (way.make != make_copy_backend) continue;
     const Outcome outcome = in_fresh_process([&way] {
       Depot depot(way.make, way.method, way.huge);
-      depot.stock({512, 512});
+      depot.stock({{512}, 512});
       forbid_system_call(SYS_io_uring_enter, FilterAction::refuse_eagain);
       for (const PageTransfer::Kind kind :
            {PageTransfer::Kind::move, PageTransfer::Kind::copy, PageTransfer::Kind::create}) {
-        const PageSpan span{512 + 64 * static_cast<std::uint64_t>(kind), 64};
+        const PageSpan span{{512 + 64 * static_cast<std::uint64_t>(kind)}, 64};
         const PageSpan there =
             kind == PageTransfer::Kind::create ? PageSpan{span.first + 4096, 64} : span;
         expect(depot.transfer(kind, there).status == OpStatus::ok, "a page transfer failed");
-        for (std::uint64_t page = there.first; page < there.end(); ++page) {
+        for (PageIndex page = there.first; page < there.end(); ++page) {
           expect(depot.holds(1, page), "a page has not arrived");
           expect(depot.holds(0, page) == (kind == PageTransfer::Kind::copy),
                  "a page is not where it was");
@@ -340,7 +340,7 @@ TEST_CASE("transfers that a ring does not accept are copied in another way, and 
                           bytes.size()});
       const TransferResult outcome = depot.backend().next();
       expect(outcome.slot == 1 && outcome.status == OpStatus::ok, "a byte transfer failed");
-      expect(bytes[0] == static_cast<std::byte>(Depot::value(700)), "the copied bytes are wrong");
+      expect(bytes[0] == static_cast<std::byte>(Depot::value({700})), "the copied bytes are wrong");
     });
     INFO(way.name << ": " << outcome.describe());
     CHECK(outcome.passed());
@@ -353,21 +353,21 @@ TEST_CASE("a limit on file sizes that is set later delays one transfer, and lose
     const Outcome outcome = in_fresh_process(
         [&way] {
           Depot depot(way.make, way.method, way.huge);
-          depot.stock({512, 512});
+          depot.stock({{512}, 512});
           const rlimit limit{page_size, page_size};
           if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) throw std::runtime_error("setrlimit");
           ::signal(SIGXFSZ, SIG_IGN);
-          TransferResult outcome = depot.transfer(PageTransfer::Kind::move, {512, 512});
+          TransferResult outcome = depot.transfer(PageTransfer::Kind::move, {{512}, 512});
           if (outcome.status != OpStatus::ok) {
             if (outcome.released)
               throw std::runtime_error("pages were released that did not arrive");
             if (depot.pages(0) != 512) throw std::runtime_error("the source lost pages");
-            (void)depot.pool(1).punch({512, 512});
-            outcome = depot.transfer(PageTransfer::Kind::move, {512, 512});
+            (void)depot.pool(1).punch({{512}, 512});
+            outcome = depot.transfer(PageTransfer::Kind::move, {{512}, 512});
           }
           if (outcome.status != OpStatus::ok || !outcome.released)
             throw std::runtime_error("the second attempt failed, too");
-          for (std::uint64_t page = 512; page < 1024; ++page)
+          for (PageIndex page{512}; page < PageIndex{1024}; ++page)
             if (!depot.has_value(1, page, Depot::value(page)))
               throw std::runtime_error("wrong data");
         },

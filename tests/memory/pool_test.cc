@@ -20,15 +20,15 @@ TEST_CASE("a pool's file is filled where it has no pages, and only there") {
   SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
                       permissions().userfaultfd());
   std::vector<std::byte> data(2 * page_size, std::byte{7});
-  REQUIRE(pool.fill({5, 2}, data.data()));
-  CHECK(*pool.alias(5) == std::byte{7});
+  REQUIRE(pool.fill({{5}, 2}, data.data()));
+  CHECK(*pool.alias({5}) == std::byte{7});
   CHECK(allocated_bytes(pool.file().fd()) == 2 * page_size);
-  CHECK(pool.fill({6, 1}, data.data()).status == OpStatus::occupied);
-  REQUIRE(pool.fill_zero({7, 1}));
-  CHECK(*pool.alias(7) == std::byte{0});
-  REQUIRE(pool.punch({5, 1}) == 0);
-  REQUIRE(pool.fill_zero({5, 1}));
-  CHECK(*pool.alias(5) == std::byte{0});
+  CHECK(pool.fill({{6}, 1}, data.data()).status == OpStatus::occupied);
+  REQUIRE(pool.fill_zero({{7}, 1}));
+  CHECK(*pool.alias({7}) == std::byte{0});
+  REQUIRE(pool.punch({{5}, 1}) == 0);
+  REQUIRE(pool.fill_zero({{5}, 1}));
+  CHECK(*pool.alias({5}) == std::byte{0});
   CHECK(allocated_bytes(pool.file().fd()) == 3 * page_size);
 }
 
@@ -44,14 +44,15 @@ TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be fr
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);
   // The pipe holds a reference to the huge page.
-  const iovec held{const_cast<std::byte*>(pool.alias(100)), page_size};
+  const iovec held{const_cast<std::byte*>(pool.alias({100})), page_size};
   REQUIRE(::vmsplice(pipe[1], &held, 1, 0) == static_cast<ssize_t>(page_size));
 
-  REQUIRE(pool.punch({5, 2}) == 0);
+  REQUIRE(pool.punch({{5}, 2}) == 0);
   CHECK(pool.file().first_data(5 * page_size, 7 * page_size) == 5 * page_size);
-  for (const std::uint64_t page : {5, 6}) CHECK(*pool.alias(page) == std::byte{0});
-  CHECK(*pool.alias(7) == std::byte{7});
-  CHECK(pool.fill({5, 1}, data.data()).status == OpStatus::occupied);
+  for (const PageIndex page : {PageIndex{5}, PageIndex{6}})
+    CHECK(*pool.alias(page) == std::byte{0});
+  CHECK(*pool.alias({7}) == std::byte{7});
+  CHECK(pool.fill({{5}, 1}, data.data()).status == OpStatus::occupied);
 
   // The reference ends while the punch waits.
   std::thread holder([&] {
@@ -59,10 +60,10 @@ TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be fr
     ::close(pipe[0]);
     ::close(pipe[1]);
   });
-  REQUIRE(pool.punch({5, 2}) == 0);
+  REQUIRE(pool.punch({{5}, 2}) == 0);
   holder.join();
-  REQUIRE(pool.punch({5, 2}) == 0);  // if the thread closed the pipe too late for the first one
+  REQUIRE(pool.punch({{5}, 2}) == 0);  // if the thread closed the pipe too late for the first one
   CHECK(pool.file().first_data(5 * page_size, 7 * page_size) == 7 * page_size);
-  CHECK(pool.fill({5, 1}, data.data()));
-  CHECK(*pool.alias(5) == std::byte{7});
+  CHECK(pool.fill({{5}, 1}, data.data()));
+  CHECK(*pool.alias({5}) == std::byte{7});
 }

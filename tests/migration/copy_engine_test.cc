@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "migration/view_switcher.h"
 #include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"
@@ -53,8 +54,8 @@ struct Setup {
   CopyEngine copies{{engine, machine.blocks(), address_space, effects, evictor, copiers},
                     [this] { return std::make_unique<FakeBackend>(backend_state); }};
 
-  void touch(Processor p, std::uint64_t page, bool write = true) {
-    Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
+  void touch(Processor p, PageIndex page, bool write = true) {
+    Fault fault = service.take(p, {base + offset_of(page), 1, write, false, false});
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
@@ -67,10 +68,10 @@ struct Setup {
     REQUIRE(result.wait_for(std::chrono::minutes(1)) == std::future_status::ready);
     return result.get();
   }
-  ProcessorMask residents(std::uint64_t page) {
+  ProcessorMask residents(PageIndex page) {
     Block& block = machine.blocks().at(block_of(page));
     const LockGuard guard(block.lock);
-    return block.residents(static_cast<unsigned>(page % pages_per_block));
+    return block.residents(page_in_block(page));
   }
   // Checks that no transfer is in progress, and that the page state agrees with the pools.
   void check_page_state() {
@@ -89,10 +90,10 @@ struct Setup {
   std::vector<std::byte> look(std::uint64_t offset, std::size_t bytes) {
     std::vector<std::byte> seen(bytes);
     for (std::size_t i = 0; i < bytes; ++i) {
-      const std::uint64_t page = (offset + i) / page_size;
+      const PageIndex page = page_at_offset(offset + i);
       const ProcessorMask where = residents(page);
       if (where == 0) continue;
-      const std::byte* alias = machine.at(std::countr_zero(where)).alias(0);
+      const std::byte* alias = machine.at(std::countr_zero(where)).alias({0});
       seen[i] = alias[offset + i];
     }
     return seen;
@@ -130,63 +131,63 @@ CopyRequest row(Side to, Side from, std::uint64_t bytes, Processor home = device
 TEST_CASE("copies do not move pages, and create missing ones at the request's home") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
-  s.touch(host, 10);
-  s.touch(other_device, 11);
+  s.touch(host, {10});
+  s.touch(other_device, {11});
   const auto data = numbered(4 * page_size);
   // Covers pages 9 to 13, of which 10 and 11 exist.
   CHECK(s.copy(row(managed(9 * page_size + 100), memory(data), data.size()), with_copiers) ==
         OpStatus::ok);
-  CHECK(s.residents(9) == device.bit());
-  CHECK(s.residents(10) == host.bit());
-  CHECK(s.residents(11) == other_device.bit());
-  CHECK(s.residents(13) == device.bit());
+  CHECK(s.residents({9}) == device.bit());
+  CHECK(s.residents({10}) == host.bit());
+  CHECK(s.residents({11}) == other_device.bit());
+  CHECK(s.residents({13}) == device.bit());
   CHECK(s.look(9 * page_size + 100, data.size()) == data);
 
   std::vector<std::byte> back(data.size());
   CHECK(s.copy(row(memory(back), managed(9 * page_size + 100), back.size()), with_copiers) ==
         OpStatus::ok);
   CHECK(back == data);
-  CHECK(s.residents(10) == host.bit());
+  CHECK(s.residents({10}) == host.bit());
   s.check_page_state();
 }
 
 TEST_CASE("absent pages are read as zeros and stay absent") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
-  s.touch(device, 1);
-  s.machine.at(device.index).set_value(1, 42);
+  s.touch(device, {1});
+  s.machine.at(device.index).set_value({1}, 42);
   std::vector<std::byte> back(3 * page_size, std::byte{9});
   CHECK(s.copy(row(memory(back), managed(0), back.size()), with_copiers) == OpStatus::ok);
   std::vector<std::byte> wanted(back.size());
   wanted[page_size] = std::byte{42};
   CHECK(back == wanted);
-  CHECK(s.residents(0) == 0);
-  CHECK(s.residents(2) == 0);
+  CHECK(s.residents({0}) == 0);
+  CHECK(s.residents({2}) == 0);
   s.check_page_state();
 }
 
 TEST_CASE("a written page has one copy afterwards, and a read page keeps its copies") {
   Setup s;
-  s.advice.change({0, 4}, {AdviceChange::Kind::set_read_mostly, {}});
-  s.touch(host, 1);
-  s.touch(device, 1, false);
-  REQUIRE(s.residents(1) == (host.bit() | device.bit()));
+  s.advice.change({{0}, 4}, {AdviceChange::Kind::set_read_mostly, {}});
+  s.touch(host, {1});
+  s.touch(device, {1}, false);
+  REQUIRE(s.residents({1}) == (host.bit() | device.bit()));
   std::vector<std::byte> bytes(100);
   CHECK(s.copy(row(memory(bytes), managed(page_size), 100), false) == OpStatus::ok);
-  CHECK(s.residents(1) == (host.bit() | device.bit()));
+  CHECK(s.residents({1}) == (host.bit() | device.bit()));
   CHECK(s.copy(row(managed(page_size), memory(bytes), 100), false) == OpStatus::ok);
-  CHECK(s.residents(1) == device.bit());
+  CHECK(s.residents({1}) == device.bit());
   s.check_page_state();
 }
 
 TEST_CASE("pages are created where they are preferred, and on the host where a device is full") {
   Setup s(/*capacity_pages=*/2);
   const auto data = numbered(4 * page_size);
-  s.advice.change({600, 1}, {AdviceChange::Kind::set_preferred, Location::host()});
+  s.advice.change({{600}, 1}, {AdviceChange::Kind::set_preferred, Location::host()});
   CHECK(s.copy(row(managed(600 * page_size), memory(data), 2 * page_size), false) == OpStatus::ok);
-  CHECK(s.residents(600) == host.bit());
-  CHECK(s.residents(601) == device.bit());
-  s.advice.change({0, 3}, {AdviceChange::Kind::pinned, {}});
+  CHECK(s.residents({600}) == host.bit());
+  CHECK(s.residents({601}) == device.bit());
+  s.advice.change({{0}, 3}, {AdviceChange::Kind::pinned, {}});
   CHECK(s.copy(row(managed(0), memory(data), 4 * page_size), false) == OpStatus::ok);
   CHECK(s.look(0, 4 * page_size) == data);
   s.check_page_state();
@@ -195,8 +196,8 @@ TEST_CASE("pages are created where they are preferred, and on the host where a d
 TEST_CASE("pages are created in any pool with space if home and host are full") {
   const bool with_copiers = GENERATE(false, true);
   Setup s(/*capacity_pages=*/8);
-  s.advice.change({512, 8}, {AdviceChange::Kind::pinned, {}});
-  for (std::uint64_t page = 512; page < 520; ++page) s.touch(device, page);
+  s.advice.change({{512}, 8}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 512; page < 520; ++page) s.touch(device, {page});
   Reservation hosts;
   Capacity& at_host = s.machine.memory(host.index).capacity;
   const std::uint64_t left = GENERATE(0, 3);
@@ -210,7 +211,7 @@ TEST_CASE("pages are created in any pool with space if home and host are full") 
   // Now no pool has space.
   CHECK(s.copy(row(managed(100 * page_size), memory(data), page_size), with_copiers) ==
         OpStatus::no_memory);
-  CHECK(s.residents(100) == 0);
+  CHECK(s.residents({100}) == 0);
   s.check_page_state();
 }
 
@@ -350,7 +351,7 @@ TEST_CASE("copies in opposite directions complete while others move the pages") 
     std::mt19937 random(5);
     while (!stop)
       s.touch(Processor{static_cast<int>(random() % 3)},
-              random() % 64 + (random() % 2) * (far / page_size), random() % 2 != 0);
+              {random() % 64 + (random() % 2) * (far / page_size)}, random() % 2 != 0);
   });
   const auto to_and_fro = [&](std::uint64_t to, std::uint64_t from) {
     int failures = 0;

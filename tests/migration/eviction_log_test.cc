@@ -42,7 +42,7 @@ TEST_CASE("with several writers and a reader no eviction is lost uncounted, torn
   for (std::uint64_t t = 0; t < threads; ++t) {
     writers.emplace_back([&log, t] {
       for (std::uint64_t i = 0; i < each; ++i)
-        log.add({.block = {t * each + i}, .for_page = ~(t * each + i)});
+        log.add({.block = {t * each + i}, .for_page = {~(t * each + i)}});
     });
   }
   std::set<std::uint64_t> seen;
@@ -51,7 +51,7 @@ TEST_CASE("with several writers and a reader no eviction is lost uncounted, torn
   const auto drain = [&] {
     while (const std::size_t count = log.take(taken)) {
       for (std::size_t i = 0; i < count; ++i) {
-        torn = torn || taken[i].for_page != ~taken[i].block.value;
+        torn = torn || taken[i].for_page.value != ~taken[i].block.value;
         twice = !seen.insert(taken[i].block.value).second || twice;
       }
     }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "migration/background_evictor.h"
+#include "migration/view_switcher.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 
@@ -66,9 +67,9 @@ struct Setup {
 TEST_CASE("whole blocks are evicted, and the eviction names the page that caused it") {
   Setup s;
   s.fill(device, 4);
-  s.machine.at(1).set_value(3, 77);
+  s.machine.at(1).set_value({3}, 77);
   Reservation reservation;
-  REQUIRE(s.evictor.reserve({device, 16, 1234}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, 16, {1234}}, reservation) == OpStatus::ok);
   CHECK(reservation.pages() == 16);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.machine.at(0).held() == pages_per_block);
@@ -78,7 +79,7 @@ TEST_CASE("whole blocks are evicted, and the eviction names the page that caused
   CHECK(evictions[0].moved == pages_per_block);
   CHECK(evictions[0].dropped == 0);
   CHECK(evictions[0].from == device);
-  CHECK(evictions[0].for_page == 1234);
+  CHECK(evictions[0].for_page.value == 1234);
   CHECK_FALSE(evictions[0].background);
   CHECK(s.machine.memory(1).counters.evicted == pages_per_block);
 }
@@ -93,7 +94,7 @@ TEST_CASE(
   }
   const std::size_t copied = s.copies_made();
   Reservation reservation;
-  REQUIRE(s.evictor.reserve({device, 1, 0}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, 1, {0}}, reservation) == OpStatus::ok);
   CHECK(s.copies_made() == copied);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.machine.at(2).held() == 4 * pages_per_block);
@@ -108,7 +109,7 @@ TEST_CASE("a mostly full block without gaps is marked to return as a whole, othe
   const auto marked = [](const std::vector<PageRun>& runs) {
     Setup s;
     for (const PageRun run : runs) s.populate(0, run, device);
-    REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+    REQUIRE(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
     CHECK(s.machine.at(1).held() == 0);
     Block& block = s.machine.blocks().at({0});
     const LockGuard guard(block.lock);
@@ -130,7 +131,7 @@ TEST_CASE("a block with pages in a transfer is not evicted, the next one is") {
     const LockGuard guard(block.lock);
     block.transfer_begun({100, 1});
   }
-  CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  CHECK(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
   CHECK(s.machine.at(1).holds(block_span(first).first));
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   {
@@ -148,7 +149,7 @@ TEST_CASE("if all blocks are in transfers the result is to try again") {
     block.transfer_begun({5, 1});
   }
   Reservation reservation;
-  CHECK(s.evictor.reserve({device, 1, 0}, reservation) == OpStatus::incomplete);
+  CHECK(s.evictor.reserve({device, 1, {0}}, reservation) == OpStatus::incomplete);
   CHECK(s.machine.at(1).held() == 4 * pages_per_block);
 }
 
@@ -162,11 +163,11 @@ TEST_CASE(
     block.prefetched_in = number == 2 ? 8 : 9;
   }
   Reservation reservation;
-  REQUIRE(s.evictor.reserve({device, pages_per_block, 0, 9}, reservation) == OpStatus::ok);
-  CHECK_FALSE(s.machine.at(1).holds(2 * pages_per_block));
-  CHECK(s.evictor.reserve({device, pages_per_block + 1, 0, 9}, reservation) == OpStatus::absent);
+  REQUIRE(s.evictor.reserve({device, pages_per_block, {0}, 9}, reservation) == OpStatus::ok);
+  CHECK_FALSE(s.machine.at(1).holds({2 * pages_per_block}));
+  CHECK(s.evictor.reserve({device, pages_per_block + 1, {0}, 9}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
-  CHECK(s.evictor.reserve({device, pages_per_block + 1, 0, 10}, reservation) == OpStatus::ok);
+  CHECK(s.evictor.reserve({device, pages_per_block + 1, {0}, 10}, reservation) == OpStatus::ok);
   // An evicted block no longer counts as prefetched.
   Block& block = s.machine.blocks().at({2});
   const LockGuard guard(block.lock);
@@ -179,12 +180,13 @@ TEST_CASE("blocks that cannot leave do not hide those that can, for any number o
   constexpr std::uint64_t stuck = 14;
   Setup s(blocks, 16);
   s.fill(device, stuck);
-  s.advice.change({0, stuck * pages_per_block}, {AdviceChange::Kind::pinned, {}});
+  s.advice.change({{0}, stuck * pages_per_block}, {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t number = stuck; number < blocks; ++number) {
     for (int round = 0; round < 20; ++round) {
       Reservation reservation;
       if (s.capacity(device).pages() - s.capacity(device).reserved() < pages_per_block)
-        REQUIRE(s.evictor.reserve({device, pages_per_block, number}, reservation) == OpStatus::ok);
+        REQUIRE(s.evictor.reserve({device, pages_per_block, {number}}, reservation) ==
+                OpStatus::ok);
       reservation = Reservation();
       const std::uint64_t next =
           stuck + (number + static_cast<std::uint64_t>(round)) % (blocks - stuck);
@@ -199,14 +201,14 @@ TEST_CASE("blocks that cannot leave do not hide those that can, for any number o
     }
   }
   for (std::uint64_t number = 0; number < stuck; ++number)
-    CHECK(s.machine.at(1).holds(number * pages_per_block));
+    CHECK(s.machine.at(1).holds({number * pages_per_block}));
 }
 
 TEST_CASE("a request for more than the pool can ever hold is refused at once") {
   Setup s;
   s.fill(device, 1);
   Reservation reservation;
-  CHECK(s.evictor.reserve({device, 4 * pages_per_block + 1, 0}, reservation) == OpStatus::absent);
+  CHECK(s.evictor.reserve({device, 4 * pages_per_block + 1, {0}}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == pages_per_block);
 }
 
@@ -215,7 +217,7 @@ TEST_CASE("space reserved by others is waited for") {
   Reservation theirs;
   REQUIRE(theirs.try_grow(s.capacity(device), 4 * pages_per_block));
   Reservation reservation;
-  CHECK(s.evictor.reserve({device, 1, 0}, reservation) == OpStatus::incomplete);
+  CHECK(s.evictor.reserve({device, 1, {0}}, reservation) == OpStatus::incomplete);
 }
 
 TEST_CASE("pages that an eviction frees go to the oldest waiting request") {
@@ -224,7 +226,7 @@ TEST_CASE("pages that an eviction frees go to the oldest waiting request") {
   Reservation older;
   REQUIRE_FALSE(older.join_line(s.capacity(device), 500));
   Reservation younger;
-  CHECK(s.evictor.reserve({device, 16, 0}, younger) == OpStatus::ok);
+  CHECK(s.evictor.reserve({device, 16, {0}}, younger) == OpStatus::ok);
   CHECK(younger.pages() == 16);
   // The first evicted block went to the older request, which had not evicted anything itself.
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
@@ -235,9 +237,9 @@ TEST_CASE("pages that an eviction frees go to the oldest waiting request") {
 TEST_CASE("a request that cannot be met reserves nothing") {
   Setup s;
   s.fill(device, 4);
-  s.advice.change({0, 3 * pages_per_block}, {AdviceChange::Kind::pinned, {}});
+  s.advice.change({{0}, 3 * pages_per_block}, {AdviceChange::Kind::pinned, {}});
   Reservation reservation;
-  CHECK(s.evictor.reserve({device, 2 * pages_per_block, 0}, reservation) == OpStatus::absent);
+  CHECK(s.evictor.reserve({device, 2 * pages_per_block, {0}}, reservation) == OpStatus::absent);
   CHECK(reservation.pages() == 0);
   CHECK(s.capacity(device).reserved() == 3 * pages_per_block);
   CHECK(s.capacity(device).try_reserve(pages_per_block));
@@ -247,22 +249,22 @@ TEST_CASE("an eviction that stops early continues with the next call, and nothin
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
-    s.machine.at(1).set_value(page, page);
+    s.machine.at(1).set_value({page}, page);
   s.backend_state.mishaps.push_back({OpStatus::no_memory, 0});
   s.machine.failures.push_back({"copy", OpStatus::no_memory, 5});
   Reservation reservation;
-  CHECK(s.evictor.reserve({device, 16, 0}, reservation) == OpStatus::no_memory);
+  CHECK(s.evictor.reserve({device, 16, {0}}, reservation) == OpStatus::no_memory);
   for (std::uint64_t number = 0; number < 4; ++number) {
     Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     CHECK(block.evicted_from == 0);
   }
   CHECK(s.machine.at(0).held() == 5);
-  REQUIRE(s.evictor.reserve({device, 16, 0}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, 16, {0}}, reservation) == OpStatus::ok);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page) {
-    const int owner = s.machine.at(0).holds(page) ? 0 : 1;
-    REQUIRE(s.machine.at(owner).value(page) == page);
-    REQUIRE_FALSE(s.machine.at(1 - owner).holds(page));
+    const int owner = s.machine.at(0).holds({page}) ? 0 : 1;
+    REQUIRE(s.machine.at(owner).value({page}) == page);
+    REQUIRE_FALSE(s.machine.at(1 - owner).holds({page}));
   }
 }
 
@@ -278,9 +280,9 @@ TEST_CASE("a block that leaves is not locked meanwhile, and another request evic
       const LockGuard guard(block.lock);
       CHECK(block.in_flight().count() == pages_per_block);
     }
-    CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+    CHECK(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
   };
-  CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  CHECK(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
   REQUIRE(leaving.size() == 2);
   CHECK(leaving[0] != leaving[1]);
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
@@ -292,14 +294,14 @@ TEST_CASE("a block whose transfer fails is moved in pieces, with its contents") 
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
-    s.machine.at(1).set_value(page, page);
+    s.machine.at(1).set_value({page}, page);
   s.backend_state.mishaps.push_back({why, 100});
-  REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  REQUIRE(s.evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
   CHECK(s.backend_state.transfers == 1);
   CHECK(s.machine.at(0).held() == pages_per_block);
-  const std::uint64_t left = block_span(s.evictions().front().block).first;
-  for (std::uint64_t page = left; page < left + pages_per_block; ++page)
-    REQUIRE(s.machine.at(0).value(page) == page);
+  const PageSpan left = block_span(s.evictions().front().block);
+  for (PageIndex page = left.first; page < left.end(); ++page)
+    REQUIRE(s.machine.at(0).value(page) == page.value);
 }
 
 TEST_CASE("if no copy backend can be created, a block is moved in pieces") {
@@ -308,7 +310,7 @@ TEST_CASE("if no copy backend can be created, a block is moved in pieces") {
   Evictor evictor(
       s.engine, s.machine.blocks(), s.effects,
       []() -> std::unique_ptr<CopyBackend> { throw std::bad_alloc(); }, 32);
-  REQUIRE(evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  REQUIRE(evictor.evict_one({device, 0, {0}}) == OpStatus::ok);
   CHECK(s.machine.at(0).held() == pages_per_block);
 }
 
@@ -338,7 +340,7 @@ TEST_CASE("the background thread evicts from a pool that gets full, for the page
   for (const Eviction& eviction : evictions) {
     CHECK(eviction.background);
     CHECK(eviction.from == device);
-    CHECK(eviction.for_page < 16 * pages_per_block);
+    CHECK(eviction.for_page.value < 16 * pages_per_block);
   }
 }
 

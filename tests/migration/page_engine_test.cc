@@ -56,10 +56,10 @@ struct Setup {
     for (int p = 0; p < 3; ++p) {
       const ProcessorPages& state = block.at(Processor{p});
       for (unsigned page = 0; page < pages_per_block; ++page) {
-        REQUIRE(state.resident.test(page) == machine.at(p).holds(page));
-        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view(page));
-        if (machine.at(p).maps(page)) REQUIRE(state.mapped.test(page));
-        if (machine.at(p).maps_writable(page)) REQUIRE_FALSE(state.write_protected.test(page));
+        REQUIRE(state.resident.test(page) == machine.at(p).holds({page}));
+        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view({page}));
+        if (machine.at(p).maps({page})) REQUIRE(state.mapped.test(page));
+        if (machine.at(p).maps_writable({page})) REQUIRE_FALSE(state.write_protected.test(page));
       }
       REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
       if (p != 0)
@@ -73,12 +73,12 @@ struct Setup {
 
 TEST_CASE("a first touch creates zero pages that are mapped writable") {
   Setup s;
-  s.machine.at(0).set_value(3, 77);
+  s.machine.at(0).set_value({3}, 77);
   const OpResult result = s.populate({0, 16}, host);
   CHECK(result.status == OpStatus::ok);
   CHECK(result.bytes == 16 * page_size);
-  CHECK(s.machine.at(0).maps_writable(15));
-  CHECK(s.machine.at(0).value(3) == 0);
+  CHECK(s.machine.at(0).maps_writable({15}));
+  CHECK(s.machine.at(0).value({3}) == 0);
   CHECK(s.machine.memory(0).counters.populated == 16);
   s.check();
 }
@@ -86,14 +86,14 @@ TEST_CASE("a first touch creates zero pages that are mapped writable") {
 TEST_CASE("a move protects, copies, punches, then unprotects, in this order") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
-  s.machine.at(0).set_value(5, 42);
+  s.machine.at(0).set_value({5}, 42);
   s.machine.log.clear();
   REQUIRE(s.migrate({0, 16}, host, device));
   CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "copy 1: 0+16",
                                                   "punch 0: 0+16", "unprotect 1: 0+16"});
-  CHECK(s.machine.at(1).value(5) == 42);
-  CHECK(s.machine.at(1).maps_writable(5));
-  CHECK_FALSE(s.machine.at(0).holds(5));
+  CHECK(s.machine.at(1).value({5}) == 42);
+  CHECK(s.machine.at(1).maps_writable({5}));
+  CHECK_FALSE(s.machine.at(0).holds({5}));
   CHECK(s.machine.memory(0).counters.migrated_out == 16);
   CHECK(s.machine.memory(1).counters.migrated_in == 16);
   CHECK(s.machine.memory(1).counters.bytes_copied == 16 * page_size);
@@ -103,12 +103,12 @@ TEST_CASE("a move protects, copies, punches, then unprotects, in this order") {
 TEST_CASE("a copy that stops early is continued where it stopped") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
-  for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value(page, page + 1);
+  for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value({page}, page + 1);
   s.machine.failures = {{"copy", OpStatus::incomplete, 3},
                         {"copy", OpStatus::incomplete, 0},
                         {"copy", OpStatus::incomplete, 5}};
   CHECK(s.migrate({0, 16}, host, device).status == OpStatus::ok);
-  for (unsigned page = 0; page < 16; ++page) CHECK(s.machine.at(1).value(page) == page + 1);
+  for (unsigned page = 0; page < 16; ++page) CHECK(s.machine.at(1).value({page}) == page + 1);
   s.check();
 }
 
@@ -116,21 +116,21 @@ TEST_CASE(
     "a page in the target pool that the page state lacks is removed, not taken for the copy") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
-  s.machine.at(0).set_value(7, 1234);
-  s.machine.at(1).plant(7);
-  s.machine.at(1).set_value(7, 666);
+  s.machine.at(0).set_value({7}, 1234);
+  s.machine.at(1).plant({7});
+  s.machine.at(1).set_value({7}, 666);
   CHECK(s.migrate({0, 16}, host, device).status == OpStatus::ok);
-  CHECK(s.machine.at(1).value(7) == 1234);
+  CHECK(s.machine.at(1).value({7}) == 1234);
   CHECK(s.machine.memory(1).counters.false_residency == 1);
   s.check();
 }
 
 TEST_CASE("a first touch removes a page that the page state lacks") {
   Setup s;
-  s.machine.at(1).plant(2);
-  s.machine.at(1).set_value(2, 666);
+  s.machine.at(1).plant({2});
+  s.machine.at(1).set_value({2}, 666);
   CHECK(s.populate({0, 16}, device).status == OpStatus::ok);
-  CHECK(s.machine.at(1).value(2) == 0);
+  CHECK(s.machine.at(1).value({2}) == 0);
   s.check();
 }
 
@@ -139,15 +139,15 @@ TEST_CASE(
     "writable") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
-  for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value(page, page + 1);
+  for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value({page}, page + 1);
   s.machine.failures = {{"copy", OpStatus::no_memory, 6}};
   const OpResult result = s.migrate({0, 16}, host, device);
   CHECK(result.status == OpStatus::no_memory);
   CHECK(result.bytes == 6 * page_size);
   for (unsigned page = 0; page < 16; ++page) {
     FakeProcessor& owner = s.machine.at(page < 6 ? 1 : 0);
-    CHECK(owner.value(page) == page + 1);
-    CHECK(owner.maps_writable(page));
+    CHECK(owner.value({page}) == page + 1);
+    CHECK(owner.maps_writable({page}));
   }
   s.check();
 }
@@ -155,14 +155,14 @@ TEST_CASE(
 TEST_CASE("a move to a process that dies during it loses nothing") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
-  s.machine.at(0).set_value(2, 99);
+  s.machine.at(0).set_value({2}, 99);
   const std::uint64_t already_there = GENERATE(0u, 4u);
   s.machine.failures = {{"copy", OpStatus::process_gone, already_there}};
   const OpResult result = s.migrate({0, 16}, host, device);
   CHECK(result.status == OpStatus::process_gone);
   CHECK(result.bytes == 0);
-  CHECK(s.machine.at(0).value(2) == 99);
-  CHECK(s.machine.at(0).maps_writable(2));
+  CHECK(s.machine.at(0).value({2}) == 99);
+  CHECK(s.machine.at(0).maps_writable({2}));
   CHECK(s.machine.at(1).held() == 0);
   s.check();
 }
@@ -170,11 +170,11 @@ TEST_CASE("a move to a process that dies during it loses nothing") {
 TEST_CASE("pages of a dead process move to the host") {
   Setup s;
   REQUIRE(s.populate({0, 16}, device));
-  s.machine.at(1).set_value(9, 4711);
+  s.machine.at(1).set_value({9}, 4711);
   s.machine.at(1).die();
   CHECK(s.migrate({0, 16}, device, host).status == OpStatus::ok);
-  CHECK(s.machine.at(0).value(9) == 4711);
-  CHECK(s.machine.at(0).maps_writable(9));
+  CHECK(s.machine.at(0).value({9}) == 4711);
+  CHECK(s.machine.at(0).maps_writable({9}));
   s.check();
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("a source that cannot be protected is not copied") {
   REQUIRE(s.populate({0, 16}, host));
   s.machine.failures = {{"protect", OpStatus::no_memory, 4}};
   CHECK(s.migrate({0, 16}, host, device).status == OpStatus::no_memory);
-  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK(s.machine.at(0).maps_writable({0}));
   CHECK(s.machine.at(1).held() == 0);
   s.check();
 }
@@ -204,7 +204,7 @@ TEST_CASE("unmapped pages that the processor holds are mapped, and mapped ones a
 TEST_CASE("mapping a page that the pool lost is reported as an error") {
   Setup s;
   REQUIRE(s.populate({0, 1}, device));
-  REQUIRE(s.machine.at(1).punch({0, 1}) == 0);
+  REQUIRE(s.machine.at(1).punch({{0}, 1}) == 0);
   const LockedBlock locked({0}, s.block);
   locked.state.unmapped(device);
   CHECK(s.engine.map(locked, {0, 1}, device).status == OpStatus::absent);
@@ -229,15 +229,15 @@ TEST_CASE("a release empties every pool and returns the capacity") {
 TEST_CASE("a copy is made of protected pages, and no processor may write either") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
-  s.machine.at(0).set_value(5, 42);
+  s.machine.at(0).set_value({5}, 42);
   s.machine.log.clear();
   REQUIRE(s.duplicate({0, 16}, host, device));
   CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "copy 1: 0+16"});
-  CHECK(s.machine.at(0).value(5) == 42);
-  CHECK(s.machine.at(1).value(5) == 42);
-  CHECK(s.machine.at(0).maps(5));
-  CHECK_FALSE(s.machine.at(0).maps_writable(5));
-  CHECK_FALSE(s.machine.at(1).maps_writable(5));
+  CHECK(s.machine.at(0).value({5}) == 42);
+  CHECK(s.machine.at(1).value({5}) == 42);
+  CHECK(s.machine.at(0).maps({5}));
+  CHECK_FALSE(s.machine.at(0).maps_writable({5}));
+  CHECK_FALSE(s.machine.at(1).maps_writable({5}));
   CHECK(s.machine.memory(1).counters.duplicated == 16);
   s.check();
   // A second copy finds the pages protected already.
@@ -256,9 +256,9 @@ TEST_CASE("a collapse drops the other copies first, then allows writes") {
   s.collapse({4, 4}, device);
   CHECK(s.machine.log ==
         std::vector<std::string>{"punch 0: 4+4", "punch 2: 4+4", "unprotect 1: 4+4"});
-  CHECK(s.machine.at(1).maps_writable(4));
-  CHECK_FALSE(s.machine.at(0).holds(4));
-  CHECK(s.machine.at(0).maps(3));
+  CHECK(s.machine.at(1).maps_writable({4}));
+  CHECK_FALSE(s.machine.at(0).holds({4}));
+  CHECK(s.machine.at(0).maps({3}));
   CHECK(s.machine.memory(1).counters.collapsed == 4);
   s.check();
 }
@@ -269,11 +269,11 @@ TEST_CASE("a copy that cannot be made leaves one page, protected until it is wri
   s.machine.failures = {{"copy", OpStatus::no_memory, 1}};
   CHECK(s.duplicate({0, 4}, host, device).status == OpStatus::no_memory);
   CHECK(s.machine.at(1).held() == 1);
-  CHECK_FALSE(s.machine.at(0).maps_writable(3));
+  CHECK_FALSE(s.machine.at(0).maps_writable({3}));
   s.check();
   s.collapse({0, 4}, host);
-  CHECK(s.machine.at(0).maps_writable(0));
-  CHECK(s.machine.at(0).maps_writable(3));
+  CHECK(s.machine.at(0).maps_writable({0}));
+  CHECK(s.machine.at(0).maps_writable({3}));
   s.check();
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("a remote mapping shows the same frames, writable, and ends when the p
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   REQUIRE(s.see({0, 8}, device, host));
-  CHECK(s.machine.at(1).maps_writable(7));
+  CHECK(s.machine.at(1).maps_writable({7}));
   CHECK(s.machine.at(1).held() == 0);
   CHECK(s.machine.memory(1).counters.mapped_remotely == 8);
   s.machine.log.clear();
@@ -290,30 +290,30 @@ TEST_CASE("a remote mapping shows the same frames, writable, and ends when the p
   CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "protect 1: 0+8",
                                                   "copy 2: 0+16", "punch 0: 0+16",
                                                   "unprotect 2: 0+16"});
-  CHECK_FALSE(s.machine.at(1).maps(3));
+  CHECK_FALSE(s.machine.at(1).maps({3}));
   s.check();
 }
 
 TEST_CASE("pages that come to a pool whose processor views another one are filled, not mapped") {
   Setup s;
   REQUIRE(s.populate({0, 8}, host));
-  s.machine.at(0).set_value(2, 5);
+  s.machine.at(0).set_value({2}, 5);
   REQUIRE(s.see({0, 8}, device, host));
   s.machine.log.clear();
   REQUIRE(s.migrate({0, 8}, host, device));
   CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+8", "protect 1: 0+8", "fill 1: 0+8",
                                                   "punch 0: 0+8"});
-  CHECK(s.machine.at(1).value(2) == 5);
-  CHECK_FALSE(s.machine.at(1).maps(2));
+  CHECK(s.machine.at(1).value({2}) == 5);
+  CHECK_FALSE(s.machine.at(1).maps({2}));
   s.check();
   REQUIRE(s.see({0, 8}, device, device));
-  CHECK(s.machine.at(1).maps_writable(2));
+  CHECK(s.machine.at(1).maps_writable({2}));
   s.check();
   // The same for first touches.
   REQUIRE(s.see({16, 4}, device, host).status == OpStatus::absent);
-  s.machine.at(1).set_value(17, 99);
+  s.machine.at(1).set_value({17}, 99);
   REQUIRE(s.populate({16, 4}, device));
-  CHECK(s.machine.at(1).value(17) == 0);
+  CHECK(s.machine.at(1).value({17}) == 0);
   s.check();
 }
 
@@ -326,7 +326,7 @@ TEST_CASE("a mapping that stops early leaves the page state correct") {
   s.machine.at(1).revive();
   s.machine.failures = {{"map", OpStatus::no_memory, 3}};
   CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::no_memory);
-  CHECK(s.machine.at(1).maps_writable(2));
+  CHECK(s.machine.at(1).maps_writable({2}));
   CHECK(locked.state.at(device).mapped == PageMask::of({0, 3}));
   CHECK(locked.state.writers(2) == device.bit());
 }
@@ -338,13 +338,13 @@ TEST_CASE("a copy that is mapped already is protected if it is not") {
   const LockedBlock locked({0}, s.block);
   CHECK(s.engine.map(locked, {0, 1}, host).status == OpStatus::ok);
   CHECK(s.machine.log.back() == "protect 0: 0+1");
-  CHECK_FALSE(s.machine.at(0).maps_writable(0));
+  CHECK_FALSE(s.machine.at(0).maps_writable({0}));
 }
 
 TEST_CASE("pages that come to the pool of a processor without a process are mapped nowhere") {
   Setup s;
   REQUIRE(s.populate({0, 4}, host));
-  s.machine.at(0).set_value(1, 9);
+  s.machine.at(0).set_value({1}, 9);
   s.machine.at(1).die();
   CHECK(s.migrate({0, 4}, host, device).status == OpStatus::process_gone);
   {
@@ -354,8 +354,8 @@ TEST_CASE("pages that come to the pool of a processor without a process are mapp
     REQUIRE(
         s.engine.migrate(locked, {0, 4}, host, device, reservation, MoveCause::fault, Entry::none));
   }
-  CHECK(s.machine.at(1).value(1) == 9);
-  CHECK_FALSE(s.machine.at(0).holds(1));
+  CHECK(s.machine.at(1).value({1}) == 9);
+  CHECK_FALSE(s.machine.at(0).holds({1}));
   s.check();
 }
 
@@ -383,10 +383,10 @@ TEST_CASE("if a punch does not change page tables, pages are unmapped before the
   REQUIRE(s.migrate({0, 16}, host, device));
   CHECK(s.machine.log == std::vector<std::string>{"unmap 0: 0+16", "unmap 2: 0+4", "fill 1: 0+16",
                                                   "punch 0: 0+16", "map 1: 0+16"});
-  CHECK(s.machine.at(1).maps_writable(15));
+  CHECK(s.machine.at(1).maps_writable({15}));
   s.check();
   REQUIRE(s.duplicate({0, 16}, device, host));
-  CHECK(s.machine.at(0).maps(0));
+  CHECK(s.machine.at(0).maps({0}));
   s.machine.log.clear();
   s.collapse({0, 16}, device);
   CHECK(s.machine.log ==

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "migration/view_switcher.h"
 #include "policy/fixed_policies.h"
 #include "support/conditions.h"
 #include "support/fake_backend.h"
@@ -42,17 +43,17 @@ struct Setup {
                        address_space, audiences, AdviceRules(16), policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
 
-  void touch(Processor p, std::uint64_t page, bool write = true) {
-    Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
+  void touch(Processor p, PageIndex page, bool write = true) {
+    Fault fault = service.take(p, {base + offset_of(page), 1, write, false, false});
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
   // Puts every page of the span at p, with its number as the value.
   void stock(Processor p, PageSpan span) {
-    for (std::uint64_t page = span.first; page < span.end(); page = (page / 16 + 1) * 16)
+    for (PageIndex page = span.first; page < span.end(); page = {(page.value / 16 + 1) * 16})
       touch(p, page);
-    for (std::uint64_t page = span.first; page < span.end(); ++page)
-      machine.at(p.index).set_value(page, page + 1);
+    for (PageIndex page = span.first; page < span.end(); ++page)
+      machine.at(p.index).set_value(page, page.value + 1);
   }
   // Runs the request, and waits until it has completed.
   void run(const PrefetchRequest& request) {
@@ -103,12 +104,12 @@ struct Setup {
   }
   // Checks that the span is at p (alone, unless `alone` is false), and has the values of stock().
   void check_at(Processor p, PageSpan span, bool alone = true) {
-    for (std::uint64_t page = span.first; page < span.end(); ++page) {
+    for (PageIndex page = span.first; page < span.end(); ++page) {
       const bool elsewhere =
           machine.at(0).holds(page) + machine.at(1).holds(page) + machine.at(2).holds(page) > 1;
       if (!machine.at(p.index).holds(page) || (alone && elsewhere) ||
-          machine.at(p.index).value(page) != page + 1)
-        FAIL("page " << page << " is not as it should be at processor " << p.index);
+          machine.at(p.index).value(page) != page.value + 1)
+        FAIL("page " << page.value << " is not as it should be at processor " << p.index);
     }
   }
 
@@ -119,7 +120,7 @@ struct Setup {
   unsigned copiers_;
 };
 
-const PageSpan several_blocks{100, 3 * pages_per_block};
+const PageSpan several_blocks{{100}, 3 * pages_per_block};
 
 }  // namespace
 
@@ -128,7 +129,7 @@ TEST_CASE("prefetched pages are at the destination, and mapped there") {
   s.stock(host, several_blocks);
   s.prefetch(several_blocks, Location::device(0));
   s.check_at(device, several_blocks);
-  for (const std::uint64_t page : {several_blocks.first, several_blocks.end() - 1}) {
+  for (const PageIndex page : {several_blocks.first, several_blocks.end() - 1}) {
     CHECK(s.machine.at(1).maps_writable(page));
     CHECK_FALSE(s.machine.at(0).maps(page));
   }
@@ -141,21 +142,21 @@ TEST_CASE("prefetched pages are at the destination, and mapped there") {
 
 TEST_CASE("memory that does not exist yet is created at the destination") {
   Setup s;
-  s.prefetch({0, 700}, Location::device(1));
+  s.prefetch({{0}, 700}, Location::device(1));
   CHECK(s.machine.at(2).held() == 700);
-  CHECK(s.machine.at(2).maps_writable(0));
-  CHECK(s.machine.at(2).maps_writable(699));
+  CHECK(s.machine.at(2).maps_writable({0}));
+  CHECK(s.machine.at(2).maps_writable({699}));
   s.check_page_state();
 }
 
 TEST_CASE("pages that are at the destination already are only mapped") {
   Setup s;
   s.stock(device, several_blocks);
-  s.machine.at(1).unmap(200);
+  s.machine.at(1).unmap({200});
   const int transfers = s.backend_state.transfers;
   s.prefetch(several_blocks, Location::device(0));
   CHECK(s.backend_state.transfers == transfers);
-  CHECK(s.machine.at(1).maps(199));
+  CHECK(s.machine.at(1).maps({199}));
   s.check_at(device, several_blocks);
 }
 
@@ -167,9 +168,9 @@ TEST_CASE("read-mostly memory gets a copy at the destination") {
   s.prefetch(several_blocks, Location::device(1));
   for (int p = 0; p < 3; ++p) {
     s.check_at(Processor{p}, several_blocks, /*alone=*/false);
-    CHECK_FALSE(s.machine.at(p).maps_writable(300));
+    CHECK_FALSE(s.machine.at(p).maps_writable({300}));
   }
-  CHECK(s.machine.at(2).maps(300));
+  CHECK(s.machine.at(2).maps({300}));
   s.check_page_state();
 }
 
@@ -180,7 +181,7 @@ TEST_CASE("where Linux cannot map copies protected later, they arrive mapped") {
   s.machine.failures.assign(20, {"map", OpStatus::unsupported, 0});
   s.prefetch(several_blocks, Location::device(0));
   s.check_at(device, several_blocks, /*alone=*/false);
-  CHECK(s.machine.at(1).maps(300));
+  CHECK(s.machine.at(1).maps({300}));
   s.check_page_state();
 }
 
@@ -188,15 +189,15 @@ TEST_CASE("pages from all pools are collected, in any number of pieces") {
   Setup s;
   for (std::uint64_t page = 0; page < 1024; page += 16) {
     const Processor owner{static_cast<int>(page / 16 % 4)};
-    if (owner.index < 3) s.stock(owner, {page, 16});
+    if (owner.index < 3) s.stock(owner, {{page}, 16});
   }
-  s.prefetch({3, 1000}, Location::device(1));
+  s.prefetch({{3}, 1000}, Location::device(1));
   for (std::uint64_t page = 3; page < 1003; ++page) {
-    CHECK(s.machine.at(2).holds(page));
-    CHECK_FALSE(s.machine.at(0).holds(page));
-    if (page / 16 % 4 != 3) CHECK(s.machine.at(2).value(page) == page + 1);
+    CHECK(s.machine.at(2).holds({page}));
+    CHECK_FALSE(s.machine.at(0).holds({page}));
+    if (page / 16 % 4 != 3) CHECK(s.machine.at(2).value({page}) == page + 1);
   }
-  CHECK(s.machine.at(0).holds(0));
+  CHECK(s.machine.at(0).holds({0}));
   s.check_page_state();
 }
 
@@ -221,14 +222,14 @@ TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind
 TEST_CASE("a failing creation leaves nothing behind") {
   Setup s;
   s.backend_state.mishaps.assign(5, {OpStatus::incomplete, 100});
-  s.prefetch({0, 2 * pages_per_block}, Location::device(0));
+  s.prefetch({{0}, 2 * pages_per_block}, Location::device(0));
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
   s.check_page_state();
 }
 
 TEST_CASE("during a transfer pages can be read at their source, and be written nowhere") {
   Setup s;
-  s.stock(host, {0, pages_per_block});
+  s.stock(host, {{0}, pages_per_block});
   int looked = 0;
   s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     if (transfer.kind != PageTransfer::Kind::move) return;
@@ -237,57 +238,56 @@ TEST_CASE("during a transfer pages can be read at their source, and be written n
     CHECK_FALSE(s.machine.at(0).maps_writable(transfer.span.first));
     // Faults on these pages wait, and faults on their neighbours do not.
     for (const Processor p : {host, device}) {
-      Fault fault =
-          s.service.take(p, {base + transfer.span.first * page_size, 1, true, true, false});
+      Fault fault = s.service.take(p, {base + transfer.span.offset(), 1, true, true, false});
       CHECK(s.service.resolve(fault));
     }
     Fault beside = s.service.take(device, {base + 5 * block_size, 1, true, false, false});
     CHECK_FALSE(s.service.resolve(beside));
   };
-  s.prefetch({0, pages_per_block}, Location::device(0));
+  s.prefetch({{0}, pages_per_block}, Location::device(0));
   CHECK(looked > 0);
-  s.check_at(device, {0, pages_per_block});
+  s.check_at(device, {{0}, pages_per_block});
   s.check_page_state();
 }
 
 TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does not affect them") {
   Setup s;
-  s.stock(host, {0, 16});
+  s.stock(host, {{0}, 16});
   // Half of a fault's region is in a transfer.
-  s.stock(host, {0, pages_per_block});
+  s.stock(host, {{0}, pages_per_block});
   bool looked = false;
   s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     if (looked) return;
     looked = true;
-    CHECK(transfer.span.first == 8);
-    s.touch(device, 3);
-    CHECK(s.machine.at(1).holds(0));
-    CHECK(s.machine.at(1).holds(7));
-    CHECK(s.machine.at(0).holds(8));
+    CHECK(transfer.span.first.value == 8);
+    s.touch(device, {3});
+    CHECK(s.machine.at(1).holds({0}));
+    CHECK(s.machine.at(1).holds({7}));
+    CHECK(s.machine.at(0).holds({8}));
   };
-  s.prefetch({8, 200}, Location::device(0));
+  s.prefetch({{8}, 200}, Location::device(0));
   CHECK(looked);
-  s.check_at(device, {8, 200});
+  s.check_at(device, {{8}, 200});
   s.check_page_state();
 }
 
 TEST_CASE("pages that other processors take after their transfer stay there") {
   Setup s;
-  constexpr PageSpan taken{0, 32};
-  s.stock(host, {0, 100});
-  s.stock(Processor::device(1), {160, 100});
+  constexpr PageSpan taken{{0}, 32};
+  s.stock(host, {{0}, 100});
+  s.stock(Processor::device(1), {{160}, 100});
   int transfers = 0;
   s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     ++transfers;
     if (transfer.span.first == taken.first) return;
-    for (std::uint64_t page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
+    for (PageIndex page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
   };
-  s.prefetch({0, 260}, Location::device(0));
+  s.prefetch({{0}, 260}, Location::device(0));
   // One transfer from the host, one that creates the pages between, one from the other device.
   CHECK(transfers == 3);
   s.check_at(host, taken);
-  s.check_at(device, {taken.end(), 100 - taken.end()});
-  s.check_at(device, {160, 100});
+  s.check_at(device, {taken.end(), PageIndex{100} - taken.end()});
+  s.check_at(device, {{160}, 100});
   s.check_page_state();
 }
 
@@ -311,9 +311,9 @@ TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocatio
 TEST_CASE("discarded memory is gone") {
   Setup s;
   s.stock(host, several_blocks);
-  const PageSpan whole{101, 900};
+  const PageSpan whole{{101}, 900};
   s.run({{{several_blocks, whole, {}}}, PrefetchRequest::Kind::discard, 0});
-  for (std::uint64_t page = several_blocks.first; page < several_blocks.end(); ++page)
+  for (PageIndex page = several_blocks.first; page < several_blocks.end(); ++page)
     CHECK(s.machine.at(0).holds(page) != whole.contains(page));
   s.check_page_state();
 }
@@ -321,14 +321,14 @@ TEST_CASE("discarded memory is gone") {
 TEST_CASE(
     "discarded and then prefetched memory is at the destination, and nothing was copied for it") {
   Setup s;
-  s.stock(host, {0, 800});
-  s.stock(device, {800, 224});
-  s.run({{{{0, 1024}, {1, 1022}, Location::device(0)}},
+  s.stock(host, {{0}, 800});
+  s.stock(device, {{800}, 224});
+  s.run({{{{{0}, 1024}, {{1}, 1022}, Location::device(0)}},
          PrefetchRequest::Kind::discard_and_prefetch,
          0});
   CHECK(s.machine.at(1).held() == 1024);
-  CHECK(s.machine.at(1).value(0) == 1);  // shares its page with bytes outside the range
-  CHECK(s.machine.at(1).value(900) == 901);
+  CHECK(s.machine.at(1).value({0}) == 1);  // shares its page with bytes outside the range
+  CHECK(s.machine.at(1).value({900}) == 901);
   CHECK(s.machine.memory(1).counters.bytes_copied == page_size);
   s.check_page_state();
 }
@@ -338,22 +338,22 @@ TEST_CASE("overlapping ranges are processed in their order") {
   s.stock(host, several_blocks);
   s.run({{{several_blocks, several_blocks, Location::device(0)},
           {several_blocks, several_blocks, Location::device(1)},
-          {{200, 50}, {200, 50}, Location::host()}},
+          {{{200}, 50}, {{200}, 50}, Location::host()}},
          PrefetchRequest::Kind::prefetch,
          0});
-  s.check_at(host, {200, 50});
-  s.check_at(Processor::device(1), {250, several_blocks.end() - 250});
+  s.check_at(host, {{200}, 50});
+  s.check_at(Processor::device(1), {{250}, several_blocks.end() - PageIndex{250}});
   s.check_page_state();
 }
 
 TEST_CASE("memory prefetched to a node of the host goes to that node, unless it is pinned") {
   Setup s;
-  s.stock(host, {0, 100});
-  s.stock(device, {100, 100});
-  s.advice.change({40, 10}, {AdviceChange::Kind::pinned, {}});
+  s.stock(host, {{0}, 100});
+  s.stock(device, {{100}, 100});
+  s.advice.change({{40}, 10}, {AdviceChange::Kind::pinned, {}});
   s.machine.log.clear();
-  s.prefetch({0, 200}, Location::host_node(1));
-  s.check_at(host, {0, 200});
+  s.prefetch({{0}, 200}, Location::host_node(1));
+  s.check_at(host, {{0}, 200});
   const auto moved = [&](const char* pages) {
     return std::ranges::find(s.machine.log, std::string("node 1 of 0: ") + pages) !=
            s.machine.log.end();
@@ -361,7 +361,7 @@ TEST_CASE("memory prefetched to a node of the host goes to that node, unless it 
   CHECK(moved("0+40"));
   CHECK(moved("50+150"));
   s.machine.log.clear();
-  s.prefetch({0, 200}, Location::host());
+  s.prefetch({{0}, 200}, Location::host());
   CHECK_FALSE(moved("0+40"));
 }
 
@@ -369,16 +369,16 @@ TEST_CASE("requests without pages complete at once, also between others") {
   Setup s;
   s.stock(host, several_blocks);
   s.run({{}, PrefetchRequest::Kind::prefetch, 0});
-  s.run({{{several_blocks, {200, 0}, {}}}, PrefetchRequest::Kind::discard, 0});
+  s.run({{{several_blocks, {{200}, 0}, {}}}, PrefetchRequest::Kind::discard, 0});
   s.check_at(host, several_blocks);
 }
 
 TEST_CASE("a full destination evicts for prefetched pages") {
   Setup s(2 * pages_per_block);
-  s.stock(device, {0, 2 * pages_per_block});
-  s.stock(host, {3 * pages_per_block, pages_per_block});
-  s.prefetch({3 * pages_per_block, pages_per_block}, Location::device(0));
-  s.check_at(device, {3 * pages_per_block, pages_per_block});
+  s.stock(device, {{0}, 2 * pages_per_block});
+  s.stock(host, {{3 * pages_per_block}, pages_per_block});
+  s.prefetch({{3 * pages_per_block}, pages_per_block}, Location::device(0));
+  s.check_at(device, {{3 * pages_per_block}, pages_per_block});
   CHECK(s.machine.at(1).held() <= 2 * pages_per_block);
   s.check_page_state();
 }
@@ -387,11 +387,11 @@ TEST_CASE("of too many pages those that fit arrive, and no page that has just ar
   constexpr std::uint64_t capacity = 2 * pages_per_block + 77;
   Setup s(capacity, /*copiers=*/1);
   const bool exists = GENERATE(true, false);
-  constexpr PageSpan wanted{pages_per_block, 3 * pages_per_block};
+  constexpr PageSpan wanted{{pages_per_block}, 3 * pages_per_block};
   if (exists) s.stock(host, wanted);
   s.run({{{wanted, wanted, Location::device(0)}}, PrefetchRequest::Kind::prefetch, 1});
   CHECK(s.machine.at(1).held() == capacity);
-  for (std::uint64_t page = wanted.first; page < wanted.first + capacity; ++page)
+  for (PageIndex page = wanted.first; page < wanted.first + capacity; ++page)
     REQUIRE(s.machine.at(1).holds(page));
   s.check_page_state();
 }
@@ -399,7 +399,7 @@ TEST_CASE("of too many pages those that fit arrive, and no page that has just ar
 TEST_CASE(
     "memory that is used while it is prefetched back and forth loses nothing, even after "
     "failures") {
-  constexpr PageSpan used{0, 4 * pages_per_block};
+  constexpr PageSpan used{{0}, 4 * pages_per_block};
   for (int round = 0; round < 4; ++round) {
     Setup s(3 * pages_per_block, 3);
     s.machine.punch_unmaps = round % 2 == 0;
@@ -409,7 +409,7 @@ TEST_CASE(
     std::atomic<int> open{0};
     for (int i = 0; i < 60; ++i) {
       const std::uint64_t first = random() % used.count;
-      const PageSpan span{first, 1 + random() % (used.count - first)};
+      const PageSpan span{{first}, 1 + random() % (used.count - first)};
       const Location to =
           random() % 3 == 0 ? Location::host() : Location::device(static_cast<int>(random() % 2));
       {
@@ -426,7 +426,7 @@ TEST_CASE(
       s.prefetcher->submit({{{span, span, to}}, PrefetchRequest::Kind::prefetch, 0},
                            [&] { --open; });
       for (int k = 0; k < 30; ++k)
-        s.touch(Processor{static_cast<int>(random() % 3)}, random() % used.count,
+        s.touch(Processor{static_cast<int>(random() % 3)}, {random() % used.count},
                 random() % 3 == 0);
     }
     const std::uint64_t limit = now_ns() + 60'000'000'000;
@@ -436,9 +436,9 @@ TEST_CASE(
     for (std::uint64_t page = 0; page < used.count; ++page) {
       int copies = 0;
       for (int p = 0; p < 3; ++p) {
-        if (!s.machine.at(p).holds(page)) continue;
+        if (!s.machine.at(p).holds({page})) continue;
         ++copies;
-        if (s.machine.at(p).value(page) != page + 1) FAIL("page " << page << " at " << p);
+        if (s.machine.at(p).value({page}) != page + 1) FAIL("page " << page << " at " << p);
       }
       if (copies == 0) FAIL("page " << page << " is lost");
     }

@@ -63,8 +63,8 @@ struct Setup {
     for (int p = 0; p < 3; ++p) {
       CHECK(block.switching(Processor{p}).none());
       for (unsigned page = 0; page < pages_per_block; ++page) {
-        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view(page));
-        if (machine.at(p).maps(page)) REQUIRE(block.at(Processor{p}).mapped.test(page));
+        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view({page}));
+        if (machine.at(p).maps({page})) REQUIRE(block.at(Processor{p}).mapped.test(page));
       }
     }
   }
@@ -81,9 +81,10 @@ TEST_CASE("a processor gets a view of pages where they are, with one change per 
   s.populate({24, 8}, host);
   CHECK(s.request(device, {0, 32}, Wish::see));
   CHECK(s.changes() == Changes{"view 0 of 1: 0+8", "view 2 of 1: 8+8", "view 0 of 1: 24+8"});
-  for (const std::uint64_t page : {0, 7, 8, 15, 24, 31}) CHECK(s.machine.at(1).maps_writable(page));
+  for (const std::uint64_t page : {0, 7, 8, 15, 24, 31})
+    CHECK(s.machine.at(1).maps_writable({page}));
   // Pages that no pool holds stay unmapped, and fault.
-  CHECK_FALSE(s.machine.at(1).maps(16));
+  CHECK_FALSE(s.machine.at(1).maps({16}));
   CHECK(s.machine.at(1).held() == 0);
   s.check();
 }
@@ -97,11 +98,11 @@ TEST_CASE("pages that the view shows already are mapped without a change") {
     s.engine.release(locked, {0, 4});
   }
   s.populate({0, 4}, host);
-  CHECK_FALSE(s.machine.at(1).maps(0));
+  CHECK_FALSE(s.machine.at(1).maps({0}));
   s.machine.log.clear();
   CHECK(s.request(device, {0, 4}, Wish::see));
   CHECK(s.changes().empty());
-  CHECK(s.machine.at(1).maps_writable(3));
+  CHECK(s.machine.at(1).maps_writable({3}));
   s.check();
 }
 
@@ -112,8 +113,8 @@ TEST_CASE("a processor that holds a copy views its own") {
   s.migrate({0, 2}, host, device);
   CHECK(s.request(device, {0, 4}, Wish::see));
   CHECK(s.changes() == Changes{"view 0 of 1: 0+4", "view 1 of 1: 0+2"});
-  CHECK(s.machine.at(1).maps_writable(0));
-  CHECK(s.machine.at(1).maps_writable(2));
+  CHECK(s.machine.at(1).maps_writable({0}));
+  CHECK(s.machine.at(1).maps_writable({2}));
   s.check();
 }
 
@@ -124,7 +125,7 @@ TEST_CASE("a change back to the own pool affects only pages with another view") 
   s.machine.log.clear();
   CHECK(s.request(device, {0, 16}, Wish::home));
   CHECK(s.changes() == Changes{"view 1 of 1: 4+4"});
-  CHECK_FALSE(s.machine.at(1).maps(4));
+  CHECK_FALSE(s.machine.at(1).maps({4}));
   s.machine.log.clear();
   CHECK(s.request(device, {0, 16}, Wish::home));
   CHECK(s.changes().empty());
@@ -146,20 +147,20 @@ TEST_CASE("pages that move during a change of view are not mapped at their old p
   };
   CHECK(s.request(device, {0, 8}, Wish::see));
   CHECK(moved);
-  CHECK_FALSE(s.machine.at(1).maps(0));
-  CHECK(s.machine.at(1).maps_writable(4));
+  CHECK_FALSE(s.machine.at(1).maps({0}));
+  CHECK(s.machine.at(1).maps_writable({4}));
   s.check();
   // A new request maps them where they went.
   CHECK(s.request(device, {0, 8}, Wish::see));
-  CHECK(s.machine.at(1).maps_writable(0));
-  CHECK(s.machine.at(1).view(0) == 2);
+  CHECK(s.machine.at(1).maps_writable({0}));
+  CHECK(s.machine.at(1).view({0}) == 2);
   s.check();
 }
 
 TEST_CASE("pages that come to the own pool during a change of view are filled, and mapped later") {
   Setup s;
   s.populate({0, 4}, host);
-  s.machine.at(0).set_value(1, 42);
+  s.machine.at(0).set_value({1}, 42);
   bool moved = false;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
     if (operation != "view" || moved) return;
@@ -167,11 +168,11 @@ TEST_CASE("pages that come to the own pool during a change of view are filled, a
     s.migrate({0, 4}, host, device);
   };
   CHECK(s.request(device, {0, 4}, Wish::see));
-  CHECK_FALSE(s.machine.at(1).maps(1));
-  CHECK(s.machine.at(1).value(1) == 42);
+  CHECK_FALSE(s.machine.at(1).maps({1}));
+  CHECK(s.machine.at(1).value({1}) == 42);
   CHECK(s.request(device, {0, 4}, Wish::see));
-  CHECK(s.machine.at(1).maps_writable(1));
-  CHECK(s.machine.at(1).view(1) == 1);
+  CHECK(s.machine.at(1).maps_writable({1}));
+  CHECK(s.machine.at(1).view({1}) == 1);
   s.check();
 }
 
@@ -180,7 +181,7 @@ TEST_CASE("after a failure changes are declined for a while, and nothing has cha
   s.populate({0, 4}, host);
   s.machine.view_error = GENERATE(ENOMEM, ESRCH, EAGAIN);
   CHECK(s.request(device, {0, 4}, Wish::see));
-  CHECK(s.machine.at(1).view(0) == 1);
+  CHECK(s.machine.at(1).view({0}) == 1);
   s.check();
   s.machine.view_error = 0;
   const std::uint64_t failed_ns = now_ns();
@@ -189,12 +190,12 @@ TEST_CASE("after a failure changes are declined for a while, and nothing has cha
   CHECK((declined || now_ns() - failed_ns > 10'000'000));
   // Other processors are not affected.
   CHECK(s.request(other_device, {0, 4}, Wish::see));
-  CHECK(s.machine.at(2).view(0) == 0);
+  CHECK(s.machine.at(2).view({0}) == 0);
   while (!s.request(device, {0, 4}, Wish::see)) {
     REQUIRE(now_ns() - failed_ns < 60'000'000'000);
     std::this_thread::yield();
   }
-  CHECK(s.machine.at(1).view(0) == 0);
+  CHECK(s.machine.at(1).view({0}) == 0);
   s.check();
 }
 
@@ -203,7 +204,7 @@ TEST_CASE("the view of a process that has ended is not changed") {
   s.populate({0, 4}, host);
   s.machine.at(1).die();
   CHECK(s.request(device, {0, 4}, Wish::see));
-  CHECK(s.machine.at(1).view(0) == 1);
+  CHECK(s.machine.at(1).view({0}) == 1);
   s.check();
 }
 
@@ -213,14 +214,14 @@ TEST_CASE("near the budget of mappings changes are declined, and below it they a
   s.populate({0, 8}, host);
   CHECK(s.request(device, {0, 8}, Wish::see));
   CHECK(s.changes().empty());
-  CHECK(s.machine.at(1).view(0) == 1);
+  CHECK(s.machine.at(1).view({0}) == 1);
   s.machine.mappings = 100;
   const std::uint64_t start_ns = now_ns();
-  while (s.machine.at(1).view(0) != 0) {
+  while (s.machine.at(1).view({0}) != 0) {
     REQUIRE(now_ns() - start_ns < 60'000'000'000);
     (void)s.request(device, {0, 8}, Wish::see);
   }
-  CHECK(s.machine.at(1).maps_writable(7));
+  CHECK(s.machine.at(1).maps_writable({7}));
   s.check();
 }
 
@@ -228,13 +229,13 @@ TEST_CASE("changes back to the own pool are made even without spare mappings") {
   Setup s(104);
   s.populate({0, 8}, host);
   CHECK(s.request(device, {0, 8}, Wish::see));
-  REQUIRE(s.machine.at(1).view(0) == 0);
+  REQUIRE(s.machine.at(1).view({0}) == 0);
   s.machine.mappings = 1000;
   s.populate({16, 8}, host);
   for (unsigned page = 16; page < 24; page += 2) (void)s.request(device, {page, 1}, Wish::see);
-  REQUIRE(s.machine.at(1).view(22) == 1);
+  REQUIRE(s.machine.at(1).view({22}) == 1);
   CHECK(s.request(device, {0, 8}, Wish::home));
-  CHECK(s.machine.at(1).view(0) == 1);
+  CHECK(s.machine.at(1).view({0}) == 1);
   s.check();
 }
 
@@ -242,15 +243,15 @@ TEST_CASE("tidying changes back the views of pages that no pool holds, except th
   Setup s;
   s.populate({0, 8}, host);
   CHECK(s.request(device, {0, 8}, Wish::see));
-  REQUIRE(s.machine.at(1).maps_writable(0));
+  REQUIRE(s.machine.at(1).maps_writable({0}));
   {
     const LockedBlock locked({0}, s.block);
     s.engine.release(locked, {4, 4});
   }
   CHECK(s.request(device, {0, 8}, Wish::tidy));
-  CHECK(s.machine.at(1).view(4) == 1);
-  CHECK(s.machine.at(1).view(3) == 0);
-  CHECK(s.machine.at(1).maps_writable(3));
+  CHECK(s.machine.at(1).view({4}) == 1);
+  CHECK(s.machine.at(1).view({3}) == 0);
+  CHECK(s.machine.at(1).maps_writable({3}));
   s.check();
 }
 
@@ -265,9 +266,9 @@ TEST_CASE("a request that is withdrawn before its turn is not executed") {
     s.switcher.withdraw(device, {0}, PageMask::of({8, 8}));
   }
   REQUIRE(s.switcher.wait_until_done(limit_ms));
-  CHECK(s.machine.at(1).view(7) == 0);
-  CHECK(s.machine.at(1).view(8) == 1);
-  CHECK(s.machine.at(1).view(16) == 0);
+  CHECK(s.machine.at(1).view({7}) == 0);
+  CHECK(s.machine.at(1).view({8}) == 1);
+  CHECK(s.machine.at(1).view({16}) == 0);
   s.check();
 }
 
@@ -293,7 +294,7 @@ TEST_CASE("several waiting requests for one block are merged") {
   }
   REQUIRE(s.switcher.wait_until_done(limit_ms));
   CHECK(s.changes().size() <= 2);
-  for (std::uint64_t page = 0; page < 64; ++page) CHECK(s.machine.at(1).maps_writable(page));
+  for (std::uint64_t page = 0; page < 64; ++page) CHECK(s.machine.at(1).maps_writable({page}));
   s.check();
 }
 
@@ -316,10 +317,10 @@ TEST_CASE("no view changes during a pause, and a pause waits for the change in p
     s.machine.before = nullptr;
     REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 4}), Wish::home));
     CHECK_FALSE(s.switcher.wait_until_done(20));
-    CHECK(s.machine.at(1).view(0) == 0);
+    CHECK(s.machine.at(1).view({0}) == 0);
   }
   REQUIRE(s.switcher.wait_until_done(limit_ms));
-  CHECK(s.machine.at(1).view(0) == 1);
+  CHECK(s.machine.at(1).view({0}) == 1);
   s.check();
 }
 
@@ -337,12 +338,12 @@ TEST_CASE("a device that does not answer does not block changes of other process
   changing.get_future().wait();
   REQUIRE(s.switcher.request(other_device, {0}, PageMask::of({0, 4}), Wish::see));
   CHECK(s.switcher.wait_until_done(other_device, limit_ms));
-  CHECK(s.machine.at(2).view(0) == 0);
+  CHECK(s.machine.at(2).view({0}) == 0);
   CHECK_FALSE(s.switcher.wait_until_done(device, 20));
-  CHECK(s.machine.at(1).view(0) == 1);
+  CHECK(s.machine.at(1).view({0}) == 1);
   answers.set_value();
   REQUIRE(s.switcher.wait_until_done(limit_ms));
-  CHECK(s.machine.at(1).view(0) == 0);
+  CHECK(s.machine.at(1).view({0}) == 0);
   s.check();
 }
 }  // namespace wherry::test

@@ -62,7 +62,7 @@ TEST_CASE(
     code = 8;
     REQUIRE(wait_for_end(process.pidfd, Patience(10'000'000'000)));
     CHECK(wait_reports_nothing());
-    if (!process.ours) continue;  // this kernel cannot make siblings
+    if (!process.ours) continue;  // this Linux cannot make siblings
     const auto end = reap(process.pidfd);
     REQUIRE(end);
     CHECK_FALSE(end->by_signal);

@@ -69,8 +69,8 @@ TEST_CASE("a retired page of a live allocation is excluded when the allocation e
   AddressSpace space(2 * block_size);
   const auto a = space.allocate(2 * block_size, 0);
   REQUIRE(a);
-  CHECK_FALSE(space.retire_if_dead(5));
-  space.retire(5);
+  CHECK_FALSE(space.retire_if_dead({5}));
+  space.retire({5});
   space.end_free(space.begin_free(a->offset).value());
   CHECK_FALSE(space.allocate(2 * block_size, 0));
   const auto b = space.allocate(block_size, 0);

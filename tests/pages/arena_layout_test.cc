@@ -39,13 +39,13 @@ PlacedPages place(ArenaLayout& layout, std::uintptr_t address, std::uint64_t pag
 
 TEST_CASE("pages are contiguous, and addresses beyond the last one belong to no allocation") {
   const ArenaLayout layout(base, bytes, placed_bytes);
-  CHECK(layout.page_of(base) == 0u);
-  CHECK(layout.page_of(base + 3 * page_size + 5) == 3u);
-  CHECK(layout.page_of(base + layout.row_bytes() - 1) == row_pages - 1);
+  CHECK(layout.page_of(base) == PageIndex{0});
+  CHECK(layout.page_of(base + 3 * page_size + 5) == PageIndex{3});
+  CHECK(layout.page_of(base + layout.row_bytes() - 1) == PageIndex{row_pages - 1});
   CHECK_FALSE(layout.page_of(base + layout.row_bytes()));
   CHECK_FALSE(layout.page_of(base - 1));
   CHECK_FALSE(layout.page_of(elsewhere));
-  CHECK(layout.address_of(7) == base + 7 * page_size);
+  CHECK(layout.address_of({7}) == base + 7 * page_size);
 }
 
 TEST_CASE("placed pages have addresses of their own, with the same offsets inside a block") {
@@ -53,7 +53,7 @@ TEST_CASE("placed pages have addresses of their own, with the same offsets insid
   const PlacedPages one = place(layout, elsewhere, 700);
   const PlacedPages other = place(layout, elsewhere + 700 * page_size, 3);
   for (const PlacedPages& placed : {one, other}) {
-    CHECK(placed.pages.first >= row_pages);
+    CHECK(placed.pages.first.value >= row_pages);
     CHECK(placed.pages.offset() % block_size == placed.address % block_size);
     for (std::uint64_t i = 0; i < placed.pages.count; ++i) {
       const std::uintptr_t address = placed.address + i * page_size;
@@ -66,22 +66,22 @@ TEST_CASE("placed pages have addresses of their own, with the same offsets insid
   CHECK_FALSE(layout.page_of(elsewhere - 1));
   CHECK_FALSE(layout.page_of(elsewhere + 703 * page_size));
   // A block has a start address, even if other memory is there.
-  CHECK(layout.address_of(round_down(one.pages.first, pages_per_block)) ==
+  CHECK(layout.address_of(block_span(block_of(one.pages.first)).first) ==
         round_down(elsewhere, block_size));
 }
 
 TEST_CASE("a span has the addresses of its pages and no others") {
   ArenaLayout layout(base, bytes, placed_bytes);
   const PlacedPages placed = place(layout, elsewhere, 5);
-  CHECK(ranges_of(layout, {2, 4}) == std::vector<Bytes>{{base + 2 * page_size, 4 * page_size}});
+  CHECK(ranges_of(layout, {{2}, 4}) == std::vector<Bytes>{{base + 2 * page_size, 4 * page_size}});
   CHECK(ranges_of(layout, {placed.pages.first + 1, 2}) ==
         std::vector<Bytes>{{elsewhere + page_size, 2 * page_size}});
   CHECK(ranges_of(layout, block_span(block_of(placed.pages.first))) ==
         std::vector<Bytes>{{elsewhere, 5 * page_size}});
-  CHECK(ranges_of(layout, {0, bytes / page_size}) ==
+  CHECK(ranges_of(layout, {{0}, bytes / page_size}) ==
         std::vector<Bytes>{{base, layout.row_bytes()}, {elsewhere, 5 * page_size}});
   int calls = 0;
-  CHECK(layout.for_each_address_range({0, bytes / page_size},
+  CHECK(layout.for_each_address_range({{0}, bytes / page_size},
                                       [&](std::uintptr_t, std::size_t) { return ++calls; }) == 1);
   CHECK(calls == 1);
 }

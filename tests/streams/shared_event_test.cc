@@ -4,15 +4,15 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
-#include <thread>
 
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"
+#include "support/waiting.h"
 
 using namespace wherry::impl;
 using wherry::test::Child;
+using wherry::test::comes_true;
 using wherry::test::expect;
 using wherry::test::reopen;
 
@@ -21,11 +21,6 @@ namespace {
 // With an open file description of its own, as in a process that opens the file through /proc.
 std::shared_ptr<SharedEvent> open_again(const SharedEvent& event) {
   return SharedEvent::of(Fd(reopen(event.fd())));
-}
-bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000 && !condition(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return condition();
 }
 
 }  // namespace

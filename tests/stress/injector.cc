@@ -15,6 +15,7 @@ using impl::FaultSlot;
 using impl::Mapper;
 using impl::OpResult;
 using impl::OpStatus;
+using impl::PageIndex;
 using impl::PageSpan;
 using impl::PageTransfer;
 using impl::PoolFile;
@@ -126,7 +127,7 @@ class TroubledChanger final : public ViewChanger {
     if (trouble == Trouble::again) return ENOMEM;
     return with_delay(injector_, trouble, [&] { return real_.change_view(span, owner); });
   }
-  int forget_entries(std::span<const std::uint64_t> pages) override {
+  int forget_entries(std::span<const PageIndex> pages) override {
     return real_.forget_entries(pages);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
@@ -154,7 +155,7 @@ class TroubledPool final : public PoolFile {
   }
   void move_to_node(PageSpan span, int node) override { real_.move_to_node(span, node); }
   bool maps_huge_pages() const override { return real_.maps_huge_pages(); }
-  const std::byte* alias(std::uint64_t page) const override { return real_.alias(page); }
+  const std::byte* alias(PageIndex page) const override { return real_.alias(page); }
 
  private:
   template <typename Call>

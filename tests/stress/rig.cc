@@ -74,7 +74,8 @@ void Rig::free(std::byte* memory) {
 }
 
 void Rig::advise(const std::byte* memory, std::size_t bytes, const impl::AdviceChange& change) {
-  const std::uint64_t first = *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
+  const impl::PageIndex first =
+      *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
   if (!runtime_->advice().advise({first, impl::round_up(bytes, impl::page_size) / impl::page_size},
                                  change))
     throw std::runtime_error("advice refused");
@@ -82,7 +83,8 @@ void Rig::advise(const std::byte* memory, std::size_t bytes, const impl::AdviceC
 
 void Rig::prefetch(const std::byte* memory, std::size_t bytes, impl::Location to) {
   if (prefetches_open_.load() >= 2) return;
-  const std::uint64_t first = *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
+  const impl::PageIndex first =
+      *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
   const impl::PageSpan pages{first, impl::round_up(bytes, impl::page_size) / impl::page_size};
   ++prefetches_open_;
   runtime_->prefetcher().submit({{{pages, pages, to}}, impl::PrefetchRequest::Kind::prefetch, 0},

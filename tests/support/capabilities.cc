@@ -89,7 +89,7 @@ std::optional<std::string> why_missing(std::string_view need) {
   }
   if (need == "userfaultfd") {
     if (has_full_userfaultfd() || has_user_mode_userfaultfd()) return {};
-    return "the kernel refuses userfaultfd";
+    return "Linux refuses userfaultfd";
   }
   if (need == "userfaultfd-full") {
     if (has_full_userfaultfd()) return {};

@@ -123,8 +123,9 @@ class FakeBackend final : public CopyBackend {
     if (pooled == nullptr) return std::get<std::byte*>(place);
     FakeProcessor& pool = state_.machine.at(pooled->pool.index);
     const std::lock_guard guard(state_.machine.lock);
-    if (!pool.holds(pooled->offset / page_size)) throw std::logic_error("a page that is not there");
-    return const_cast<std::byte*>(pool.alias(0)) + pooled->offset;
+    if (!pool.holds(page_at_offset(pooled->offset)))
+      throw std::logic_error("a page that is not there");
+    return const_cast<std::byte*>(pool.alias({})) + pooled->offset;
   }
 
   BackendState& state_;

@@ -9,8 +9,7 @@
 namespace wherry::test {
 
 OpResult FakeProcessor::each(const char* operation, PageSpan span,
-                             const std::function<OpStatus(std::uint64_t page)>& step,
-                             bool by_process) {
+                             const std::function<OpStatus(PageIndex page)>& step, bool by_process) {
   machine_.begin(operation, id_, span);
   const std::lock_guard guard(machine_.lock);
   if (by_process && dead_) return {OpStatus::process_gone, 0};
@@ -39,7 +38,7 @@ OpResult FakeProcessor::each(const char* operation, PageSpan span,
 
 OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("copy", span, [&](std::uint64_t page) {
+  return each("copy", span, [&](PageIndex page) {
     FakeProcessor& owner = machine_.at(view(page));
     if (owner.holds(page)) return OpStatus::occupied;
     owner.put(page, source + (page - span.first) * page_size);
@@ -50,7 +49,7 @@ OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source, F
 
 OpResult FakeProcessor::zero(PageSpan span, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("zero", span, [&](std::uint64_t page) {
+  return each("zero", span, [&](PageIndex page) {
     FakeProcessor& owner = machine_.at(view(page));
     if (owner.holds(page)) return OpStatus::occupied;
     owner.put(page, nullptr);
@@ -62,7 +61,7 @@ OpResult FakeProcessor::zero(PageSpan span, FaultSlot* waiter) {
 OpResult FakeProcessor::fill(PageSpan span, const std::byte* source) {
   return each(
       "fill", span,
-      [&](std::uint64_t page) {
+      [&](PageIndex page) {
         if (holds(page)) return OpStatus::occupied;
         put(page, source == nullptr ? nullptr : source + (page - span.first) * page_size);
         return OpStatus::ok;
@@ -80,7 +79,7 @@ void FakeProcessor::move_to_node(PageSpan span, int node) {
 
 OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("map", span, [&](std::uint64_t page) {
+  return each("map", span, [&](PageIndex page) {
     if (maps(page)) return OpStatus::occupied;
     if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
     table_[page] = !write_protected;
@@ -89,7 +88,7 @@ OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultS
 }
 
 OpResult FakeProcessor::map_whole(PageSpan block) {
-  return each("map whole", block, [&](std::uint64_t page) {
+  return each("map whole", block, [&](PageIndex page) {
     if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
     table_[page] = true;
     return OpStatus::ok;
@@ -102,7 +101,7 @@ bool FakeProcessor::punch_unmaps() const {
 
 OpResult FakeProcessor::unmap(PageSpan span, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("unmap", span, [&](std::uint64_t page) {
+  return each("unmap", span, [&](PageIndex page) {
     unmap(page);
     return OpStatus::ok;
   });
@@ -110,7 +109,7 @@ OpResult FakeProcessor::unmap(PageSpan span, FaultSlot* waiter) {
 
 OpResult FakeProcessor::write_protect(PageSpan span, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("protect", span, [&](std::uint64_t page) {
+  return each("protect", span, [&](PageIndex page) {
     if (maps(page)) table_[page] = false;
     return OpStatus::ok;
   });
@@ -118,7 +117,7 @@ OpResult FakeProcessor::write_protect(PageSpan span, FaultSlot* waiter) {
 
 OpResult FakeProcessor::write_unprotect(PageSpan span, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("unprotect", span, [&](std::uint64_t page) {
+  return each("unprotect", span, [&](PageIndex page) {
     if (maps(page)) table_[page] = true;
     return OpStatus::ok;
   });
@@ -126,20 +125,20 @@ OpResult FakeProcessor::write_unprotect(PageSpan span, FaultSlot* waiter) {
 
 OpResult FakeProcessor::forbid(PageSpan span, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
-  return each("forbid", span, [&](std::uint64_t page) {
+  return each("forbid", span, [&](PageIndex page) {
     forbidden_.insert(page);
     return OpStatus::ok;
   });
 }
 
 OpResult FakeProcessor::wake(PageSpan span) {
-  return each("wake", span, [](std::uint64_t) { return OpStatus::ok; });
+  return each("wake", span, [](PageIndex) { return OpStatus::ok; });
 }
 
 int FakeProcessor::punch(PageSpan span) {
   machine_.begin("punch", id_, span);
   const std::lock_guard guard(machine_.lock);
-  for (std::uint64_t page = span.first; page < span.end(); ++page) {
+  for (PageIndex page = span.first; page < span.end(); ++page) {
     held_.erase(page);
     machine_.unmap_from(id_.index, page, machine_.punch_unmaps);
   }
@@ -152,15 +151,15 @@ int FakeProcessor::change_view(PageSpan span, Processor owner) {
   const std::lock_guard guard(machine_.lock);
   if (dead_) return ESRCH;
   if (machine_.view_error != 0) return machine_.view_error;
-  for (std::uint64_t page = span.first; page < span.end(); ++page) {
+  for (PageIndex page = span.first; page < span.end(); ++page) {
     table_.erase(page);
     views_[page] = owner.index;
   }
   return 0;
 }
 
-int FakeProcessor::forget_entries(std::span<const std::uint64_t> pages) {
-  for (const std::uint64_t page : pages) {
+int FakeProcessor::forget_entries(std::span<const PageIndex> pages) {
+  for (const PageIndex page : pages) {
     machine_.begin("forget", id_, {page, 1});
     const std::lock_guard guard(machine_.lock);
     if (dead_) return ESRCH;
@@ -173,8 +172,8 @@ std::uint64_t FakeProcessor::count_mappings() {
   return machine_.mappings;
 }
 
-void FakeProcessor::put(std::uint64_t page, const std::byte* data) {
-  std::byte* const place = file_.data() + page * page_size;
+void FakeProcessor::put(PageIndex page, const std::byte* data) {
+  std::byte* const place = file_.data() + offset_of(page);
   if (data == nullptr)
     std::memset(place, 0, page_size);
   else
@@ -196,7 +195,7 @@ FakeMachine::FakeMachine(int processors, std::uint64_t blocks, std::uint64_t dev
 void FakeMachine::begin(const std::string& operation, Processor p, PageSpan span) {
   {
     const std::lock_guard guard(lock);
-    log.push_back(fmt::format("{} {}: {}+{}", operation, p.index, span.first, span.count));
+    log.push_back(fmt::format("{} {}: {}+{}", operation, p.index, span.first.value, span.count));
   }
   if (before) before(operation.substr(0, operation.find(' ')), p, span);
 }
@@ -212,18 +211,18 @@ std::vector<ViewChanger*> FakeMachine::changers() {
   return changers;
 }
 
-void FakeMachine::unmap_from(int owner, std::uint64_t page, bool may_be_mapped) {
+void FakeMachine::unmap_from(int owner, PageIndex page, bool may_be_mapped) {
   for (const auto& processor : processors_) {
     if (processor->view(page) != owner) continue;
     WHERRY_CHECK(may_be_mapped || !processor->maps(page),
-                 "page {} leaves the pool of processor {} while a processor can access it", page,
-                 owner);
+                 "page {} leaves the pool of processor {} while a processor can access it",
+                 page.value, owner);
     processor->unmap(page);
   }
 }
 
 void FakeMachine::check_coherent(PageSpan span) const {
-  for (std::uint64_t page = span.first; page < span.end(); ++page) {
+  for (PageIndex page = span.first; page < span.end(); ++page) {
     std::set<int> shown;  // the processors whose copies are mapped
     bool writable = false;
     for (const auto& processor : processors_) {
@@ -231,7 +230,7 @@ void FakeMachine::check_coherent(PageSpan span) const {
       writable = writable || processor->maps_writable(page);
     }
     WHERRY_CHECK(shown.size() <= 1 || !writable, "page {} has {} mapped copies, and is writable",
-                 page, shown.size());
+                 page.value, shown.size());
   }
 }
 

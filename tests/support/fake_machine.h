@@ -55,11 +55,9 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   void move_to_node(PageSpan span, int node) override;
   bool maps_huge_pages() const override { return true; }
   int change_view(PageSpan span, Processor owner) override;
-  int forget_entries(std::span<const std::uint64_t> pages) override;
+  int forget_entries(std::span<const PageIndex> pages) override;
   std::uint64_t count_mappings() override;
-  const std::byte* alias(std::uint64_t page) const override {
-    return file_.data() + page * page_size;
-  }
+  const std::byte* alias(PageIndex page) const override { return file_.data() + offset_of(page); }
 
   // The process has ended: from now on every call returns that, and it maps nothing.
   void die() {
@@ -71,49 +69,49 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   // A new process replaces it.
   void revive() { dead_ = false; }
 
-  bool holds(std::uint64_t page) const { return held_.contains(page); }
-  bool maps(std::uint64_t page) const { return table_.contains(page); }
-  bool maps_writable(std::uint64_t page) const {
+  bool holds(PageIndex page) const { return held_.contains(page); }
+  bool maps(PageIndex page) const { return table_.contains(page); }
+  bool maps_writable(PageIndex page) const {
     const auto entry = table_.find(page);
     return entry != table_.end() && entry->second;
   }
   // The processor whose pool a mapping of the page shows.
-  int view(std::uint64_t page) const {
+  int view(PageIndex page) const {
     const auto foreign = views_.find(page);
     return foreign == views_.end() ? id_.index : foreign->second;
   }
-  bool forbids(std::uint64_t page) const { return forbidden_.contains(page); }
+  bool forbids(PageIndex page) const { return forbidden_.contains(page); }
   std::size_t held() const { return held_.size(); }
   // Adds a page to the file without accounting for it.
-  void plant(std::uint64_t page) { held_.insert(page); }
+  void plant(PageIndex page) { held_.insert(page); }
   // The first eight bytes of a page, as a value.
-  std::uint64_t value(std::uint64_t page) const {
+  std::uint64_t value(PageIndex page) const {
     std::uint64_t value = 0;
     std::memcpy(&value, alias(page), sizeof value);
     return value;
   }
-  void set_value(std::uint64_t page, std::uint64_t value) {
-    std::memcpy(file_.data() + page * page_size, &value, sizeof value);
+  void set_value(PageIndex page, std::uint64_t value) {
+    std::memcpy(file_.data() + offset_of(page), &value, sizeof value);
   }
 
-  void unmap(std::uint64_t page) { table_.erase(page); }
+  void unmap(PageIndex page) { table_.erase(page); }
   void set_grain(unsigned grain) { grain_ = grain; }
 
  private:
   // data: null for zeros.
-  void put(std::uint64_t page, const std::byte* data);
+  void put(PageIndex page, const std::byte* data);
   // Does `step` for each page, until a step does not return ok, or a planned failure stops it.
   OpResult each(const char* operation, PageSpan span,
-                const std::function<OpStatus(std::uint64_t page)>& step, bool by_process = true);
+                const std::function<OpStatus(PageIndex page)>& step, bool by_process = true);
 
   FakeMachine& machine_;
   const Processor id_;
   std::vector<std::byte> file_;
-  std::set<std::uint64_t> held_;
-  std::map<std::uint64_t, bool> table_;  // page -> writable
+  std::set<PageIndex> held_;
+  std::map<PageIndex, bool> table_;  // page -> writable
   // For each page whose view shows another processor's pool: that processor.
-  std::map<std::uint64_t, int> views_;
-  std::set<std::uint64_t> forbidden_;
+  std::map<PageIndex, int> views_;
+  std::set<PageIndex> forbidden_;
   bool dead_ = false;
   unsigned grain_ = 1;
 };
@@ -148,7 +146,7 @@ class FakeMachine {
 
   // Removes the page from every table that shows this pool. Aborts the test if the page is in one
   // and `may_be_mapped` is false.
-  void unmap_from(int owner, std::uint64_t page, bool may_be_mapped);
+  void unmap_from(int owner, PageIndex page, bool may_be_mapped);
   // Aborts the test if a page has mappings of different copies of which one is writable.
   void check_coherent(PageSpan span) const;
 

@@ -41,6 +41,11 @@ void Session::renew_stream(int device) {
   WHERRY_TRY(cuCtxSetCurrent(contexts_[0]));
 }
 
+void Session::reset(int device) {
+  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
+  renew_stream(device);
+}
+
 wherryPageState page_state(const void* address) {
   wherryPageState state{};
   state.size = sizeof state;
@@ -53,6 +58,13 @@ wherryStats read_stats() {
   stats.size = sizeof stats;
   WHERRY_TRY(wherryGetStats(&stats));
   return stats;
+}
+
+std::size_t free_memory() {
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  WHERRY_TRY(cuMemGetInfo(&free_bytes, &total));
+  return free_bytes;
 }
 
 pid_t device_process(int device) {

@@ -34,6 +34,8 @@ class Session {
   CUstream stream(int device) const { return streams_.at(static_cast<std::size_t>(device)); }
   // Replaces the stream, which cuDevicePrimaryCtxReset has destroyed.
   void renew_stream(int device);
+  // Resets the device's primary context and renews the stream.
+  void reset(int device);
 
   // Calls function(index) for every index below `items` on the device, asynchronously. The
   // function's captures are copied as bytes.
@@ -91,6 +93,8 @@ class Managed {
 
 wherryPageState page_state(const void* address);
 wherryStats read_stats();
+// The free bytes that cuMemGetInfo reports for the current context.
+std::size_t free_memory();
 pid_t device_process(int device);
 
 }  // namespace wherry::test

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "support/files.h"
 
 namespace wherry::test {
 namespace {
@@ -17,13 +17,6 @@ std::string output_of(const std::string& command) {
     text.append(buffer, got);
   ::pclose(pipe);
   return text;
-}
-
-std::string contents_of(const std::filesystem::path& path) {
-  std::ifstream file{path};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 }  // namespace

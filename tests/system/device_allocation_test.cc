@@ -40,13 +40,6 @@ class Own {
   CUdeviceptr address_ = 0;
 };
 
-std::size_t free_memory() {
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  WHERRY_TRY(cuMemGetInfo(&free_bytes, &total));
-  return free_bytes;
-}
-
 // Counts the allocation's pages that are in exactly the pools of `residents`.
 std::size_t count_pages(const Own& own, std::uint32_t residents) {
   std::size_t pages = 0;

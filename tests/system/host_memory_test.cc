@@ -148,10 +148,6 @@ CUresult touch_on(int device, std::uint64_t* word) {
   session().launch(device, 1, [word](std::size_t) { *word = 1; });
   return session().wait(device);
 }
-void revive(int device) {
-  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
-  session().renew_stream(device);
-}
 
 // Runs `body` in a child of fork(). Returns 0, or the number of the expectation that failed.
 template <typename Body>
@@ -233,7 +229,7 @@ TEST_CASE("host memory has all its pages as soon as it is allocated, and none af
   CHECK(bytes_of_file() == before);
   CHECK(mapping_of(freed).substr(0, 4) == "---p");
   CHECK(touch_on(0, freed) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(0);
+  session().reset(0);
 }
 
 TEST_CASE("write-combined memory has one address for the host and another for devices",
@@ -252,7 +248,7 @@ TEST_CASE("write-combined memory has one address for the host and another for de
   }
   CHECK(mapping_of(theirs).substr(0, 4) == "---p");
   CHECK(touch_on(1, memory.data()) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(1);
+  session().reset(1);
   CHECK(load(1, theirs + 5) == 99);
 }
 
@@ -269,7 +265,7 @@ TEST_CASE("a device that is started again has all host and registered memory", "
   pages.words()[0] = 3;
   small[0] = 4;
   for (int round = 0; round < 3; ++round) {
-    revive(0);
+    session().reset(0);
     CHECK(load(0, memory.data()) == 1);
     CHECK(load(0, on_device(apart.data())) == 2);
     CHECK(load(0, on_device(pages.words())) == 3);
@@ -281,7 +277,7 @@ TEST_CASE("a device that is started again has all host and registered memory", "
     // At the host's address a device has only its private copy of the program's memory.
     store(0, on_device(pages.words()) + 1, 0);
     CHECK(touch_on(0, pages.words()) == CUDA_ERROR_ILLEGAL_ADDRESS);
-    revive(0);
+    session().reset(0);
     CHECK(pages.words()[0] == 3);
   }
 }
@@ -312,7 +308,7 @@ TEST_CASE("registered memory keeps its contents and its address, and devices use
   pages.words()[5] = 501;
   for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 100) REQUIRE(pages.words()[i] == i + 1);
   CHECK(touch_on(0, theirs) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(0);
+  session().reset(0);
 }
 
 TEST_CASE("memory registered for reading cannot be written by kernels", "[system]") {
@@ -327,7 +323,7 @@ TEST_CASE("memory registered for reading cannot be written by kernels", "[system
     CHECK(load(0, theirs) == 9);
     CHECK(mapping_of(pages.words()).substr(0, 4) == "r--s");
     CHECK(touch_on(0, theirs) == CUDA_ERROR_ILLEGAL_ADDRESS);
-    revive(0);
+    session().reset(0);
   }
   CHECK(mapping_of(pages.words()).substr(0, 4) == "r--p");
   CHECK(pages.words()[0] == 9);

@@ -8,17 +8,15 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <sstream>
-#include <thread>
 
 #include "support/capabilities.h"
 #include "support/conditions.h"
 #include "support/stage.h"
+#include "support/waiting.h"
 #include "system/ipc_peer.h"
 
 using namespace wherry::test;
@@ -94,14 +92,6 @@ Seen seen_by(pid_t process, CUdeviceptr address) {
     return {device + ":" + std::to_string(inode), offset + (address - start)};
   }
   return {};
-}
-bool comes_true(const std::function<bool()>& condition) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
 }
 
 template <typename Value>

@@ -32,10 +32,6 @@ CUstream stream(int device = device0) {
 void make_current(int device = device0) {
   WHERRY_TRY(cuCtxSetCurrent(stage().session().context(device)));
 }
-void revive(int device) {
-  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
-  stage().session().renew_stream(device);
-}
 
 // A memory pool of device 0, whose context is current while the pool exists.
 class Pool {
@@ -366,7 +362,7 @@ TEST_CASE("other devices access a pool as long as they have access, peers or not
   WHERRY_TRY(cuCtxEnablePeerAccess(stage().session().context(device0), 0));
   stage().session().launch(device1, 1, [word = words_at(after)](std::size_t) { *word = 1; });
   CHECK(stage().session().wait(device1) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device1);
+  stage().session().reset(device1);
   CHECK(stage().read(device0, words_at(after)) == 4);
   make_current();
   WHERRY_TRY(cuMemFree(before));
@@ -395,7 +391,7 @@ TEST_CASE("memory of pools survives its device, and frees that were still queued
     CHECK(cuMemFreeAsync(kept, stream()) == CUDA_ERROR_LAUNCH_FAILED);
     CHECK(is_known(kept));
   }
-  revive(device0);
+  stage().session().reset(device0);
   CHECK(pool.used() == mebibyte);
   CHECK(stage().read(device0, words_at(kept)) == 17);
   WHERRY_TRY(cuMemFreeAsync(kept, stream()));

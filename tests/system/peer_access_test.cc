@@ -56,15 +56,11 @@ CUresult touch(int device, std::uint64_t* word) {
   session().launch(device, 1, [word](std::size_t) { *word += 1; });
   return session().wait(device);
 }
-void revive(int device) {
-  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
-  session().renew_stream(device);
-}
 // Checks that the device has no access, and resets it.
 void check_refused(int device, std::uint64_t* word) {
   CHECK(stage().witness().mappers(word) == bit_of(device == device0 ? device1 : device0));
   CHECK(touch(device, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device);
+  session().reset(device);
 }
 
 }  // namespace
@@ -118,7 +114,7 @@ TEST_CASE("after a peer's memory is freed an access to it is an error", "[system
   }
   CHECK(stage().witness().mappers(word) == 0);
   CHECK(touch(device1, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device1);
+  session().reset(device1);
 }
 
 TEST_CASE("peer access ends with either context", "[system]") {
@@ -184,7 +180,7 @@ TEST_CASE("a device that died has no peer access after its reset", "[system]") {
   REQUIRE(ends_within(device_process(device1), 5000));
   // The device that owns the memory is not affected.
   CHECK(stage().read(device0, own.words()) == 1);
-  revive(device1);
+  session().reset(device1);
   check_refused(device1, own.words());
   REQUIRE(enable(device1, device0) == CUDA_SUCCESS);
   CHECK(touch(device1, own.words()) == CUDA_SUCCESS);

@@ -19,6 +19,7 @@
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/stage.h"
+#include "support/waiting.h"
 
 using namespace wherry::test;
 using namespace std::chrono_literals;
@@ -32,12 +33,6 @@ void require_passed(const std::function<void()>& body) {
   const Outcome outcome = in_fresh_process(body);
   INFO(outcome.describe());
   CHECK(outcome.passed());
-}
-
-template <typename Condition>
-bool comes_true(const Condition& condition) {
-  for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(10ms);
-  return condition();
 }
 
 // The host and the device increment the word in turns, as fast as they can.

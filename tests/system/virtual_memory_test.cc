@@ -40,10 +40,6 @@ CUresult look(int device, const std::uint64_t* word) {
   });
   return session().wait(device);
 }
-void revive(int device) {
-  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
-  session().renew_stream(device);
-}
 // The processor's rights at the address in its page table, as the access flags have them: 0 none, 1
 // read, 3 read and write.
 unsigned open_to(int processor, CUdeviceptr address) {
@@ -52,12 +48,6 @@ unsigned open_to(int processor, CUdeviceptr address) {
   return (allowed.read ? 1u : 0u) | (allowed.write ? 2u : 0u);
 }
 
-std::size_t free_memory() {
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  WHERRY_TRY(cuMemGetInfo(&free_bytes, &total));
-  return free_bytes;
-}
 std::uint64_t frames_of(int fd) {
   struct stat status {};
   expect(::fstat(fd, &status) == 0, "fstat");
@@ -127,12 +117,12 @@ TEST_CASE("no processor can access the memory before it gets access, or after ac
   Mapped mapped(place, vm_step, physical);
   check_open(0, 0, 0);
   CHECK(touch(device0, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device0);
+  session().reset(device0);
   REQUIRE(give_access(place, vm_step, on_device(0)) == CUDA_SUCCESS);
   check_open(0, 3, 0);
   CHECK(touch(device0, word) == CUDA_SUCCESS);
   CHECK(touch(device1, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device1);
+  session().reset(device1);
 
   REQUIRE(give_access(place, vm_step, on_device(1), CU_MEM_ACCESS_FLAGS_PROT_READ) == CUDA_SUCCESS);
   REQUIRE(give_access(place, vm_step, on_host, CU_MEM_ACCESS_FLAGS_PROT_READ) == CUDA_SUCCESS);
@@ -140,19 +130,19 @@ TEST_CASE("no processor can access the memory before it gets access, or after ac
   CHECK(stage().read(device1, word) == 1);
   CHECK(*word == 1);
   CHECK(touch(device1, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device1);
+  session().reset(device1);
 
   REQUIRE(give_access(place, vm_step, on_device(0), CU_MEM_ACCESS_FLAGS_PROT_NONE) == CUDA_SUCCESS);
   REQUIRE(give_access(place, vm_step, on_host, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_SUCCESS);
   check_open(3, 0, 1);
   *word = 5;
   CHECK(look(device0, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device0);
+  session().reset(device0);
   CHECK(stage().read(device1, word) == 5);
   mapped.unmap();
   check_open(0, 0, 0);
   CHECK(look(device1, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
-  revive(device1);
+  session().reset(device1);
 }
 
 TEST_CASE("a running kernel keeps its access until it has finished", "[system]") {
@@ -364,7 +354,7 @@ TEST_CASE("a device that is started again has the mappings that it had", "[syste
   const Ready late(vm_step, {on_device(0)}, on_device(1));
   REQUIRE(give_access(taken.place, vm_step, on_device(0), CU_MEM_ACCESS_FLAGS_PROT_NONE) ==
           CUDA_SUCCESS);
-  revive(device0);
+  session().reset(device0);
   CHECK(stage().read(device0, kept.words()) == 31);
   CHECK(open_to(device0, kept.place) == 3);
   CHECK(open_to(device0, late.place) == 3);

@@ -71,28 +71,28 @@ class LimitedProtector final : public Protector {
 
   int protect(PageSpan span, Access access, FaultSlot*) override {
     // A boundary where the access does not change splits no mapping.
-    const std::uint64_t splits =
-        (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
-        (access_[span.end() - 1] != access && is_inside(span.end()) ? 1u : 0u);
+    const std::uint64_t splits = (at(span.first) != access && is_inside(span.first) ? 1u : 0u) +
+                                 (at(span.end() - 1) != access && is_inside(span.end()) ? 1u : 0u);
     if (splits != 0 && count_mappings() + splits > mappings_max_) return ENOMEM;
-    std::fill_n(access_.begin() + static_cast<std::ptrdiff_t>(span.first), span.count, access);
+    std::fill_n(access_.begin() + static_cast<std::ptrdiff_t>(span.first.value), span.count,
+                access);
     if (span.count == access_.size()) ++closings_;
     return 0;
   }
   std::uint64_t count_mappings() override {
     std::uint64_t boundaries = 0;
-    for (std::uint64_t page = 1; page < access_.size(); ++page) boundaries += is_boundary(page);
+    for (PageIndex page{1}; page.value < access_.size(); ++page) boundaries += is_boundary(page);
     return others_ + 1 + boundaries;
   }
 
-  Access at(std::uint64_t page) const { return access_[page]; }
+  Access at(PageIndex page) const { return access_[page.value]; }
   int closings() const { return closings_; }
   void set_others(std::uint64_t others) { others_ = others; }
 
  private:
-  bool is_boundary(std::uint64_t page) const { return access_[page] != access_[page - 1]; }
-  bool is_inside(std::uint64_t page) const {
-    return page != 0 && page != access_.size() && !is_boundary(page);
+  bool is_boundary(PageIndex page) const { return at(page) != at(page - 1); }
+  bool is_inside(PageIndex page) const {
+    return page.value != 0 && page.value != access_.size() && !is_boundary(page);
   }
 
   std::vector<Access> access_;
@@ -113,8 +113,8 @@ struct Setup {
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
-  std::uintptr_t at(std::uint64_t page) const { return arena.layout().address_of(page); }
-  std::string rights(std::uint64_t page) const { return rights_at(at(page)); }
+  std::uintptr_t at(PageIndex page) const { return arena.layout().address_of(page); }
+  std::string rights(PageIndex page) const { return rights_at(at(page)); }
 };
 
 }  // namespace
@@ -123,46 +123,46 @@ TEST_CASE("pages are filled, mapped, protected and unmapped, and their neighbour
   Setup s;
   s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   CHECK_FALSE(s.mapper.punch_unmaps());
-  REQUIRE(s.mapper.zero({16, 2}));
-  CHECK(s.rights(15) == "---");
-  CHECK(s.rights(16) == "rw-");
-  CHECK(s.rights(18) == "---");
-  *reinterpret_cast<int*>(s.at(17)) = 5;
+  REQUIRE(s.mapper.zero({{16}, 2}));
+  CHECK(s.rights({15}) == "---");
+  CHECK(s.rights({16}) == "rw-");
+  CHECK(s.rights({18}) == "---");
+  *reinterpret_cast<int*>(s.at({17})) = 5;
   CHECK(test::allocated_bytes(s.pool.file().fd()) == 2 * page_size);
 
-  REQUIRE(s.mapper.write_protect({17, 1}));
-  CHECK(s.rights(17) == "r--");
-  CHECK(*reinterpret_cast<int*>(s.at(17)) == 5);
-  REQUIRE(s.mapper.unmap({16, 2}));
-  CHECK(s.rights(16) == "---");
-  REQUIRE(s.mapper.map_resident({17, 1}, /*write_protected=*/true));
-  CHECK(s.rights(17) == "r--");
-  REQUIRE(s.mapper.write_unprotect({17, 1}));
-  CHECK(s.rights(17) == "rw-");
+  REQUIRE(s.mapper.write_protect({{17}, 1}));
+  CHECK(s.rights({17}) == "r--");
+  CHECK(*reinterpret_cast<int*>(s.at({17})) == 5);
+  REQUIRE(s.mapper.unmap({{16}, 2}));
+  CHECK(s.rights({16}) == "---");
+  REQUIRE(s.mapper.map_resident({{17}, 1}, /*write_protected=*/true));
+  CHECK(s.rights({17}) == "r--");
+  REQUIRE(s.mapper.write_unprotect({{17}, 1}));
+  CHECK(s.rights({17}) == "rw-");
 
-  REQUIRE(s.mapper.copy_protected({32, 1}, s.pool.alias(17)));
-  CHECK(s.rights(32) == "r--");
-  CHECK(*reinterpret_cast<int*>(s.at(32)) == 5);
-  REQUIRE(s.mapper.forbid({32, 1}));
-  CHECK(s.rights(32) == "---");
+  REQUIRE(s.mapper.copy_protected({{32}, 1}, s.pool.alias({17})));
+  CHECK(s.rights({32}) == "r--");
+  CHECK(*reinterpret_cast<int*>(s.at({32})) == 5);
+  REQUIRE(s.mapper.forbid({{32}, 1}));
+  CHECK(s.rights({32}) == "---");
 }
 
 TEST_CASE(
     "with too few mappings access to neighbours is removed, and requested access is never lost") {
   Setup s;
   s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
-  REQUIRE(s.mapper.zero({0, 600}));
+  REQUIRE(s.mapper.zero({{0}, 600}));
   for (const std::uint64_t pages_min : {16ul, 512ul, static_cast<unsigned long>(arena_pages)}) {
-    REQUIRE(s.mapper.map_resident({0, 600}, false));
+    REQUIRE(s.mapper.map_resident({{0}, 600}, false));
     s.mapper.attach(std::make_shared<CrampedProtector>(s.arena.layout(), pages_min));
-    REQUIRE(s.mapper.write_protect({100, 2}));
-    CHECK(s.rights(100) == "r--");
-    CHECK(s.rights(101) == "r--");
-    CHECK(s.rights(102) == "---");
-    CHECK(s.rights(120) == (pages_min == 16 ? "rw-" : "---"));
-    CHECK(s.rights(590) == (pages_min < arena_pages ? "rw-" : "---"));
-    REQUIRE(s.mapper.unmap({100, 1}));
-    CHECK(s.rights(100) == "---");
+    REQUIRE(s.mapper.write_protect({{100}, 2}));
+    CHECK(s.rights({100}) == "r--");
+    CHECK(s.rights({101}) == "r--");
+    CHECK(s.rights({102}) == "---");
+    CHECK(s.rights({120}) == (pages_min == 16 ? "rw-" : "---"));
+    CHECK(s.rights({590}) == (pages_min < arena_pages ? "rw-" : "---"));
+    REQUIRE(s.mapper.unmap({{100}, 1}));
+    CHECK(s.rights({100}) == "---");
     s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   }
 }
@@ -174,13 +174,13 @@ TEST_CASE("a process stays within its budget of mappings, and every page can be 
   ProtectionMapper mapper{s.pool, arena_pages, before + 200};
   mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   for (std::uint64_t page = 0; page < 2000; page += 2) {
-    REQUIRE(mapper.zero({page, 1}));
-    *reinterpret_cast<std::uint64_t*>(s.at(page)) = page;
+    REQUIRE(mapper.zero({{page}, 1}));
+    *reinterpret_cast<std::uint64_t*>(s.at({page})) = page;
     if (page % 100 == 0) REQUIRE(count_mappings(::getpid()) <= before + slack + 200);
   }
   for (std::uint64_t page = 0; page < 2000; page += 2) {
-    REQUIRE(mapper.map_resident({page, 1}, /*write_protected=*/true));
-    REQUIRE(*reinterpret_cast<std::uint64_t*>(s.at(page)) == page);
+    REQUIRE(mapper.map_resident({{page}, 1}, /*write_protected=*/true));
+    REQUIRE(*reinterpret_cast<std::uint64_t*>(s.at({page})) == page);
   }
   CHECK(count_mappings(::getpid()) <= before + slack + 200);
   CHECK(test::allocated_bytes(s.pool.file().fd()) == 1000 * page_size);
@@ -198,7 +198,7 @@ TEST_CASE(
   const auto scatter = [&] {
     const int before = process->closings();
     for (std::uint64_t page = 0; process->closings() == before; page = (page + 2) % pages) {
-      REQUIRE(mapper.map_resident({page, 1}, false));
+      REQUIRE(mapper.map_resident({{page}, 1}, false));
       REQUIRE(process->count_mappings() <= 500);
     }
   };
@@ -210,9 +210,9 @@ TEST_CASE(
   CHECK(mapper.grain() == pages_per_block);
   // Changes the same page repeatedly: mappings are counted from time to time.
   const auto change_often = [&] {
-    for (int i = 0; i < 250; ++i) REQUIRE(mapper.map_resident({0, 1}, i % 2 == 0));
+    for (int i = 0; i < 250; ++i) REQUIRE(mapper.map_resident({{0}, 1}, i % 2 == 0));
   };
-  REQUIRE(mapper.unmap({0, pages}));
+  REQUIRE(mapper.unmap({{0}, pages}));
   change_often();
   CHECK(mapper.grain() == pages_per_region);
   change_often();
@@ -225,33 +225,33 @@ TEST_CASE("mappings made outside the mapper count, too") {
   auto process = std::make_shared<LimitedProtector>(pages, 10'000, 100);
   ProtectionMapper mapper{filler, pages, 500};
   mapper.attach(process);
-  REQUIRE(mapper.map_resident({0, 1}, false));
+  REQUIRE(mapper.map_resident({{0}, 1}, false));
 
   class Views final : public ViewChanger {
    public:
     int change_view(PageSpan, Processor) override { return error; }
-    int forget_entries(std::span<const std::uint64_t>) override { return error; }
+    int forget_entries(std::span<const PageIndex>) override { return error; }
     std::uint64_t count_mappings() override { return 7; }
     int error = 0;
   } views;
   CountedViewChanger counted{views, mapper};
   SECTION("changes of views") {
-    for (int i = 0; i < 300; ++i) REQUIRE(counted.change_view({0, 1}, Processor::host()) == 0);
+    for (int i = 0; i < 300; ++i) REQUIRE(counted.change_view({{0}, 1}, Processor::host()) == 0);
   }
   SECTION("entries that are removed to detect accesses") {
-    const std::vector<std::uint64_t> entries(ViewChanger::pages_max);
+    const std::vector<PageIndex> entries(ViewChanger::pages_max);
     for (int i = 0; i < 300; i += static_cast<int>(entries.size()))
       REQUIRE(counted.forget_entries(entries) == 0);
   }
   process->set_others(450);
-  CHECK(process->at(0) == Access::write);
-  REQUIRE(mapper.map_resident({7, 1}, false));
-  CHECK(process->at(0) == Access::none);
-  CHECK(process->at(7) == Access::write);
+  CHECK(process->at({0}) == Access::write);
+  REQUIRE(mapper.map_resident({{7}, 1}, false));
+  CHECK(process->at({0}) == Access::none);
+  CHECK(process->at({7}) == Access::write);
   CHECK(mapper.grain() == pages_per_region);
   CHECK(counted.count_mappings() == 7);
   views.error = ENOMEM;
-  CHECK(counted.change_view({0, 1}, Processor::host()) == ENOMEM);
+  CHECK(counted.change_view({{0}, 1}, Processor::host()) == ENOMEM);
   CHECK(counted.forget_entries({}) == ENOMEM);
 }
 
@@ -272,20 +272,20 @@ TEST_CASE(
       mapper.attach(process);
       // Pages all over the arena are mapped already.
       for (std::uint64_t page = 20; page < pages; page += 200)
-        REQUIRE(mapper.map_resident({page, 1}, false));
+        REQUIRE(mapper.map_resident({{page}, 1}, false));
       const auto wanted = [&](std::size_t i) {
         return alike || i % 2 == 0 ? Access::write : Access::read;
       };
       // Simulates the instruction: it faults on the first page that it may not access.
       int faults = 0;
       for (std::size_t i = 0; i < needed.size();) {
-        if (process->at(needed[i]) == wanted(i)) {
+        if (process->at({needed[i]}) == wanted(i)) {
           ++i;
           continue;
         }
         INFO("pages " << Catch::StringMaker<std::vector<std::uint64_t>>::convert(needed));
         REQUIRE(++faults < 50);
-        REQUIRE(mapper.map_resident({needed[i], 1}, wanted(i) == Access::read));
+        REQUIRE(mapper.map_resident({{needed[i]}, 1}, wanted(i) == Access::read));
         i = 0;
       }
     }
@@ -294,8 +294,8 @@ TEST_CASE(
 
 TEST_CASE("without a process nothing is filled, and every call reports that") {
   Setup s;
-  CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
-  CHECK(s.mapper.unmap({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.zero({{0}, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.unmap({{0}, 1}).status == OpStatus::process_gone);
   CHECK(test::allocated_bytes(s.pool.file().fd()) == 0);
 }
 
@@ -306,22 +306,22 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   const BoardSource source(nullptr, *board, notifier);
   BoardProtector protector(
       nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
-  REQUIRE(s.pool.fill_zero({3, 2}));
+  REQUIRE(s.pool.fill_zero({{3}, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
     std::thread faulting(
-        [&] { tries_again = post_fault(*board, notifier, s.at(3), true, FaultLimit::bounded); });
+        [&] { tries_again = post_fault(*board, notifier, s.at({3}), true, FaultLimit::bounded); });
     std::optional<FaultMessage> message;
     while (!(message = source.read_message())) std::this_thread::yield();
     CHECK_FALSE(source.read_message());
-    CHECK(message->address == s.at(3));
+    CHECK(message->address == s.at({3}));
     CHECK(message->write);
     CHECK_FALSE(message->kind_known);
     FaultSlot* const slot = source.attend(*message);
-    CHECK(protector.protect({3, 1}, Access::write, slot) == 0);
-    CHECK(protector.protect({4, 1}, Access::read, slot) == 0);
-    CHECK(s.rights(3) == "rw-");
-    CHECK(s.rights(4) == "r--");
+    CHECK(protector.protect({{3}, 1}, Access::write, slot) == 0);
+    CHECK(protector.protect({{4}, 1}, Access::read, slot) == 0);
+    CHECK(s.rights({3}) == "rw-");
+    CHECK(s.rights({4}) == "r--");
     source.answered(*message, refused);
     faulting.join();
     CHECK(tries_again != refused);
@@ -338,7 +338,7 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
   std::vector<std::thread> faulting;
   for (int i = 0; i < threads; ++i)
     faulting.emplace_back([&, i] {
-      const bool even = post_fault(*board, notifier, s.at(static_cast<std::uint64_t>(i)), false,
+      const bool even = post_fault(*board, notifier, s.at({static_cast<std::uint64_t>(i)}), false,
                                    FaultLimit::endless);
       if (even != (i % 2 == 0)) ++wrong;
     });
@@ -348,7 +348,7 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
       std::this_thread::yield();
       continue;
     }
-    source.answered(*message, *s.arena.layout().page_of(message->address) % 2 != 0);
+    source.answered(*message, s.arena.layout().page_of(message->address)->value % 2 != 0);
     ++answered;
   }
   for (std::thread& thread : faulting) thread.join();
@@ -405,7 +405,7 @@ TEST_CASE("a process that answers a change of protection with an impossible erro
   mapper.attach(std::make_shared<BoardProtector>(
       nullptr, *board, liar.pid(), liar.pidfd(), [&] { (void)kill_process(liar.pidfd()); },
       s.arena.layout()));
-  CHECK(mapper.map_resident({0, 1}, true).status == OpStatus::process_gone);
+  CHECK(mapper.map_resident({{0}, 1}, true).status == OpStatus::process_gone);
   CHECK(liar.signal() == SIGKILL);
 }
 
@@ -417,8 +417,8 @@ TEST_CASE("a process that cannot remove access to its pages is ended") {
   mapper.attach(std::make_shared<BoardProtector>(
       nullptr, *board, liar.pid(), liar.pidfd(), [&] { (void)kill_process(liar.pidfd()); },
       s.arena.layout()));
-  CHECK(mapper.map_resident({0, 1}, true).status == OpStatus::no_memory);
-  CHECK(mapper.unmap({0, 1}).status == OpStatus::process_gone);
+  CHECK(mapper.map_resident({{0}, 1}, true).status == OpStatus::no_memory);
+  CHECK(mapper.unmap({{0}, 1}).status == OpStatus::process_gone);
   CHECK(liar.signal() == SIGKILL);
 }
 
@@ -434,11 +434,11 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
       nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
       s.arena.layout());
   // The process does not answer, and is ended for that.
-  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
+  CHECK(protector.protect({{0}, 1}, Access::none, nullptr) == ESRCH);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
+  CHECK(protector.protect({{0}, 1}, Access::none, nullptr) == ESRCH);
 }
 
 }  // namespace wherry::impl

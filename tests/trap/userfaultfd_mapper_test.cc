@@ -35,7 +35,7 @@ struct Setup {
     REQUIRE(uffd->register_range(arena.layout().base(), arena.layout().bytes()) == 0);
     mapper.attach(uffd);
   }
-  volatile std::uint64_t* word(std::uint64_t page) const {
+  volatile std::uint64_t* word(PageIndex page) const {
     return reinterpret_cast<volatile std::uint64_t*>(arena.layout().address_of(page));
   }
   std::uint64_t pages_held() { return wherry::test::allocated_bytes(pool.file().fd()) / page_size; }
@@ -45,42 +45,42 @@ struct Setup {
 
 TEST_CASE("zero pages appear in the pool, writable without a fault, and only once") {
   Setup s;
-  CHECK(s.mapper.zero({0, 16}));
+  CHECK(s.mapper.zero({{0}, 16}));
   CHECK(s.pages_held() == 16);
-  CHECK(*s.word(15) == 0);
-  *s.word(15) = 5;
+  CHECK(*s.word({15}) == 0);
+  *s.word({15}) = 5;
   CHECK_FALSE(s.uffd->read_message());
-  const OpResult again = s.mapper.zero({15, 2});
+  const OpResult again = s.mapper.zero({{15}, 2});
   CHECK(again.status == OpStatus::occupied);
   CHECK(again.bytes == 0);
   // Reports the progress first, and the error with the next call.
-  const OpResult partly = s.mapper.zero({14 + 16, 4});
+  const OpResult partly = s.mapper.zero({{14 + 16}, 4});
   CHECK(partly.status == OpStatus::ok);
 }
 
 TEST_CASE("a copy that finds an existing page reports how far it got") {
   Setup s;
   std::vector<std::byte> source(8 * page_size, std::byte{7});
-  REQUIRE(s.mapper.zero({3, 1}));
-  const OpResult partly = s.mapper.copy_protected({0, 8}, source.data());
+  REQUIRE(s.mapper.zero({{3}, 1}));
+  const OpResult partly = s.mapper.copy_protected({{0}, 8}, source.data());
   CHECK(partly.status == OpStatus::incomplete);
   CHECK(partly.bytes == 3 * page_size);
-  const OpResult stuck = s.mapper.copy_protected({3, 5}, source.data());
+  const OpResult stuck = s.mapper.copy_protected({{3}, 5}, source.data());
   CHECK(stuck.status == OpStatus::occupied);
   CHECK(stuck.bytes == 0);
 }
 
 TEST_CASE("a punched page leaves the pool and the page table, and can be filled again") {
   Setup s;
-  REQUIRE(s.mapper.zero({0, 2}));
-  *s.word(0) = 9;
-  REQUIRE(s.pool.punch({0, 1}) == 0);
+  REQUIRE(s.mapper.zero({{0}, 2}));
+  *s.word({0}) = 9;
+  REQUIRE(s.pool.punch({{0}, 1}) == 0);
   CHECK(s.pages_held() == 1);
   std::vector<std::byte> source(page_size, std::byte{3});
-  CHECK(s.mapper.copy_protected({0, 1}, source.data()));
-  CHECK(*s.word(0) == 0x0303030303030303);
-  CHECK(s.mapper.write_unprotect({0, 1}));
-  *s.word(0) = 1;
+  CHECK(s.mapper.copy_protected({{0}, 1}, source.data()));
+  CHECK(*s.word({0}) == 0x0303030303030303);
+  CHECK(s.mapper.write_unprotect({{0}, 1}));
+  *s.word({0}) = 1;
   CHECK(s.pages_held() == 2);
 }
 
@@ -88,11 +88,11 @@ TEST_CASE(
     "pages in the pool without an entry are mapped; absent and mapped ones are distinguished") {
   Setup s;
   const std::vector<std::byte> source(page_size, std::byte{'x'});
-  REQUIRE(s.pool.fill({4, 1}, source.data()));
-  CHECK(s.mapper.map_resident({4, 1}, false));
-  CHECK((*s.word(4) & 0xff) == 'x');
-  CHECK(s.mapper.map_resident({4, 1}, false).status == OpStatus::occupied);
-  CHECK(s.mapper.map_resident({5, 1}, false).status == OpStatus::absent);
+  REQUIRE(s.pool.fill({{4}, 1}, source.data()));
+  CHECK(s.mapper.map_resident({{4}, 1}, false));
+  CHECK((*s.word({4}) & 0xff) == 'x');
+  CHECK(s.mapper.map_resident({{4}, 1}, false).status == OpStatus::occupied);
+  CHECK(s.mapper.map_resident({{5}, 1}, false).status == OpStatus::absent);
 }
 
 TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as before") {
@@ -101,7 +101,7 @@ TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as be
     WARN("pools have no huge pages on this machine");
     return;
   }
-  constexpr PageSpan block{2 * pages_per_block, pages_per_block};
+  constexpr PageSpan block{{2 * pages_per_block}, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
   REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
   // An old page table may prevent a single entry, if Linux cannot free it. It prevents nothing
@@ -135,13 +135,13 @@ TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as be
 TEST_CASE(
     "a block without a huge page is mapped neither as one nor page by page, and stays trapped") {
   Setup s;
-  constexpr PageSpan block{0, pages_per_block};
+  constexpr PageSpan block{{0}, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
   for (std::uint64_t page = 0; page < block.count; ++page)
-    REQUIRE(s.pool.fill({page, 1}, source.data()));
+    REQUIRE(s.pool.fill({{page}, 1}, source.data()));
   const OpResult result = s.mapper.map_whole(block);
   CHECK((result.status == OpStatus::ok || result.status == OpStatus::incomplete));
-  CHECK(s.mapper.write_protect({1, 1}));  // succeeds only if it is trapped
+  CHECK(s.mapper.write_protect({{1}, 1}));  // succeeds only if it is trapped
   CHECK(s.pages_held() == pages_per_block);
 }
 
@@ -149,11 +149,11 @@ TEST_CASE("without a process every call reports that, and changes nothing") {
   Setup s;
   s.mapper.detach();
   std::vector<std::byte> source(page_size);
-  CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
-  CHECK(s.mapper.copy_protected({0, 1}, source.data()).status == OpStatus::process_gone);
-  CHECK(s.mapper.write_protect({0, 1}).status == OpStatus::process_gone);
-  CHECK(s.mapper.map_whole({0, pages_per_block}).status == OpStatus::process_gone);
-  CHECK(s.mapper.wake({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.zero({{0}, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.copy_protected({{0}, 1}, source.data()).status == OpStatus::process_gone);
+  CHECK(s.mapper.write_protect({{0}, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.map_whole({{0}, pages_per_block}).status == OpStatus::process_gone);
+  CHECK(s.mapper.wake({{0}, 1}).status == OpStatus::process_gone);
   CHECK(s.pages_held() == 0);
 }
 
@@ -161,11 +161,11 @@ TEST_CASE("an access to a forbidden page ends the process, and never sees a zero
   Setup s;
   if (GENERATE(false, true)) {
     // The page existed, was protected, and has left, as after a move.
-    REQUIRE(s.mapper.zero({6, 1}));
-    REQUIRE(s.mapper.write_protect({6, 1}));
-    REQUIRE(s.pool.punch({6, 1}) == 0);
+    REQUIRE(s.mapper.zero({{6}, 1}));
+    REQUIRE(s.mapper.write_protect({{6}, 1}));
+    REQUIRE(s.pool.punch({{6}, 1}) == 0);
   }
-  REQUIRE(s.mapper.forbid({6, 1}));
+  REQUIRE(s.mapper.forbid({{6}, 1}));
   static sigjmp_buf back;
   static volatile int caught;
   caught = 0;
@@ -178,7 +178,7 @@ TEST_CASE("an access to a forbidden page ends the process, and never sees a zero
   };
   sigaction(SIGBUS, &action, &before_bus);
   sigaction(SIGSEGV, &action, &before_segv);
-  if (sigsetjmp(back, 1) == 0) (void)*s.word(6);
+  if (sigsetjmp(back, 1) == 0) (void)*s.word({6});
   sigaction(SIGBUS, &before_bus, nullptr);
   sigaction(SIGSEGV, &before_segv, nullptr);
   CHECK((caught == SIGBUS || caught == SIGSEGV));

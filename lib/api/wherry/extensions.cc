@@ -71,7 +71,7 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t
   return enter([&](Driver& driver) {
     if (count == nullptr || (events == nullptr && *count != 0)) return CUDA_ERROR_INVALID_VALUE;
     Runtime& runtime = driver.runtime();
-    const auto address_of = [&](std::uint64_t page) {
+    const auto address_of = [&](PageIndex page) {
       return static_cast<CUdeviceptr>(runtime.layout().address_of(page));
     };
     const std::size_t wanted = *count;

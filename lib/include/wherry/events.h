@@ -140,16 +140,16 @@ CUresult wherryStopEvents(void);
 /* Removes recorded events and returns them. The events of one call are in the order in which they
  * began; a later call may return events that began earlier. Events of one thread stay in their
  * order.
- *   - events: receives the events; may be NULL if count is 0. The caller sets events[0].size to
- *     sizeof(wherryEvent), which is the distance of the elements. Fields that this library does not
- *     know are set to 0, and those that do not fit are omitted.
+ *   - events: receives the events; may be NULL if count is 0. The caller sets events[0].size to its
+ *     sizeof(wherryEvent); the library takes that as the size of every element. The library sets
+ *     fields that it does not know to 0, and omits fields that do not fit.
  *   - count: the number of elements of `events`.
  *   - read: receives the number of events written; fewer than `count`: there are no more now.
  * The events of a fault can be read once the access that caused it has returned, those of a launch
  * once a thread has waited for it.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: read is NULL, events is NULL with a count, or size does not reach
- *   the end of `bytes`.
+ * - CUDA_ERROR_INVALID_VALUE: read is NULL, events is NULL with a count, or events[0].size is too
+ *   small to contain the fields up to and including `bytes`.
  * - CUDA_ERROR_ILLEGAL_STATE: recording was never started.
  * - CUDA_ERROR_ALREADY_ACQUIRED: WHERRY_TRACE uses the events.
  * - CUDA_ERROR_NOT_INITIALIZED.

@@ -20,7 +20,7 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
              static_cast<off_t>(offset)) == MAP_FAILED)
     return errno;
   shown_ = {start, bytes};
-  // A kernel without huge pages returns EINVAL, which is ignored.
+  // Linux without huge pages returns EINVAL, which is ignored.
   const bool small = use == Use::creating_small_pages;
   const int access = use == Use::reading ? PROT_READ : PROT_READ | PROT_WRITE;
   if (::munlock(start, bytes) != 0 ||
@@ -39,7 +39,7 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
 
 void FileWindow::hide() {
   if (shown_.empty()) return;
-  // If the kernel has no memory for this call, the old part stays mapped, which does no harm.
+  // If Linux has no memory for this call, the old part stays mapped, which does no harm.
   (void)::mmap(shown_.data(), shown_.size(), PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   shown_ = {};

@@ -12,7 +12,7 @@ namespace wherry::impl {
 
 class IoRing {
  public:
-  // Creates a ring for up to `operations` at a time. Returns null if the kernel or a sandbox does
+  // Creates a ring for up to `operations` at a time. Returns null if Linux or a sandbox does
   // not permit io_uring. Call it in the thread that uses the ring: the kernel thread belongs to
   // that thread, and runs on the CPUs that the thread may use now.
   static std::unique_ptr<IoRing> create(unsigned operations);

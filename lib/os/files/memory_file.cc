@@ -68,7 +68,7 @@ bool memfds_have_huge_pages() {
   return have;
 }
 
-// Asks the kernel to merge a page and the holes around it, while a userfaultfd tracks those holes.
+// Asks Linux to merge a page and the holes around it, while a userfaultfd tracks those holes.
 // Returns false also if userfaultfd is not permitted.
 bool keeps_holes(int fd) {
   const std::optional<UffdAccess> access = permissions().userfaultfd();

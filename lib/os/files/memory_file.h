@@ -1,5 +1,5 @@
 // A named in-memory file for pools: sparse, as large as the arena, with holes punched page by page.
-// It has 2 MiB pages where the kernel can make them: on a private tmpfs, which is attached nowhere,
+// It has 2 MiB pages where Linux can make them: on a private tmpfs, which is attached nowhere,
 // so that the program's mounts do not change, or as a memfd if the machine is configured for that.
 // Otherwise it is a plain memfd.
 #pragma once
@@ -52,8 +52,8 @@ class MemoryFile {
   // holds none.
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
 
-  // Whether this kernel keeps the holes of a file with huge pages. Kernels before about Linux 6.4
-  // fill some of them when they merge pages. Probed once, by trying.
+  // Whether this Linux keeps the holes of a file with huge pages. Linux before about 6.4
+  // fills some of them when it merges pages. Probed once, by trying.
   static bool kernel_keeps_holes();
 
  private:

@@ -1,4 +1,4 @@
-// Marks on ranges of a file by which its users, in all processes, know of each other. The kernel
+// Marks on ranges of a file by which its users, in all processes, know of each other. Linux
 // keeps the marks and removes them when their user ends, however it ends: they are locks of the
 // open file description, for which no process waits.
 #pragma once

@@ -12,7 +12,7 @@ namespace wherry::impl {
 namespace {
 
 // Removes a number and the character after it from `line`. Returns 0 if there is no number, which
-// the kernel never writes.
+// Linux never writes.
 std::uint64_t take_number(std::string_view& line, int base) {
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(line.data(), line.data() + line.size(), value, base);

@@ -34,8 +34,8 @@ int visit_segments(dl_phdr_info* module, std::size_t, void* ranges) {
   return 0;
 }
 
-// The dynamic loader's anonymous memory cannot be distinguished from the application's once the
-// kernel has merged neighbouring mappings. When this library is loaded, it is still small and
+// The dynamic loader's anonymous memory cannot be distinguished from the application's once
+// Linux has merged neighbouring mappings. When this library is loaded, it is still small and
 // separate, except for a module's zeroed variables, which may be large and adjacent.
 std::vector<AddressRange> small_anonymous_mappings() {
   constexpr std::size_t small = 1 << 20;
@@ -98,7 +98,7 @@ std::vector<AddressRange> ranges_needed_to_run() {
   const std::uintptr_t lowest = std::min(walk.lowest_tls, thread) - tls_reserve;
   ranges.push_back(pages_around(reinterpret_cast<void*>(lowest), thread + control_block - lowest));
 
-  // The kernel placed the strings at the top of the main stack. Whole pages only, because the first
+  // Linux placed the strings at the top of the main stack. Whole pages only, because the first
   // frames of main() may share a page with the start of the block. The stack's end bounds the
   // range.
   constexpr std::size_t strings_limit = 16 << 20;

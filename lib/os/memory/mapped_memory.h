@@ -1,4 +1,4 @@
-// Memory from the kernel and not from malloc, for allocations that the library makes while a thread
+// Memory from Linux and not from malloc, for allocations that the library makes while a thread
 // of the program waits for it: that thread may hold malloc's lock.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace wherry::impl {
 
-// Any thread. Throws std::bad_alloc. Freed memory is reused, and not returned to the kernel.
+// Any thread. Throws std::bad_alloc. Freed memory is reused, and not returned to Linux.
 std::pmr::memory_resource& mapped_memory();
 
 struct MappedDelete {

@@ -31,9 +31,9 @@ int protection_of(Access access) {
 //
 //  - Linux does not lock it. In a program that called mlockall(MCL_FUTURE), each new mapping
 //    would otherwise be populated when it becomes accessible, with a page for every hole of a file.
-//  - It has small pages only, unless the kernel is known to keep the file's holes. A huge page
+//  - It has small pages only, unless Linux is known to keep the file's holes. A huge page
 //    that fills holes of a pool would make pages resident that the library did not create.
-//    Kernels without transparent huge pages return EINVAL.
+//    Linux without transparent huge pages returns EINVAL.
 //  - fork() does not copy it.
 int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
   if (::munlock(start, bytes) != 0) return errno;
@@ -78,7 +78,7 @@ Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Ac
   if (error == 0) error = set_access(mapping.address(), bytes, access);
   if (error != 0) throw_errno(error, "cannot map a pool");
   // Each page is read once and then punched. Without this hint the punch first marks the page as
-  // recently used, which costs 3 to 10 % of the time of a move. If the kernel refuses the hint,
+  // recently used, which costs 3 to 10 % of the time of a move. If Linux refuses the hint,
   // moves are only slower.
   ::madvise(mapping.data(), bytes, MADV_SEQUENTIAL);
   return mapping;
@@ -121,7 +121,7 @@ int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_p
 int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
   void* place = reinterpret_cast<void*>(start);
   if (process != 0) {
-    // To read one byte, the kernel maps the page or huge page that contains it.
+    // To read one byte, Linux maps the page or huge page that contains it.
     std::byte read{};
     const iovec here{&read, 1};
     const iovec there{place, 1};

@@ -26,8 +26,8 @@ class Mapping {
   // SparseMemory. Not inherited by fork(), not in core dumps. Throws std::system_error.
   static Mapping zeroed(std::size_t bytes);
   // Maps a whole file, shared, for the library's own use. Not inherited by fork(), not in core
-  // dumps. Aligned like the arena, so that one fault maps all neighbours that move together: the
-  // kernel maps aligned 64 KiB at a time, and a run that straddles two such windows costs one fault
+  // dumps. Aligned like the arena, so that one fault maps all neighbours that move together:
+  // Linux maps aligned 64 KiB at a time, and a run that straddles two such windows costs one fault
   // more in every copy (a third of the copy's time). Throws std::system_error.
   static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access);
 
@@ -60,7 +60,7 @@ struct FileView {
 
 // Maps the file shared at that place; accessible from the start up to `open_bytes`, inaccessible
 // after that; not inherited by fork() and not in core dumps. This is how every processor maps its
-// pool. With `huge_pages`, huge page-table entries are permitted; only where the kernel does not
+// pool. With `huge_pages`, huge page-table entries are permitted; only where Linux does not
 // fill the file's holes (MemoryFile::kernel_keeps_holes()). Returns 0 or an errno.
 [[nodiscard]] int map_pool_view(const FileView& view, std::size_t open_bytes, int fd,
                                 bool huge_pages);
@@ -75,8 +75,8 @@ struct FileView {
 // Accesses [start, start + bytes), 2 MiB of a shared mapping that is backed by a huge page of the
 // file, so that Linux maps it by one huge entry, unless a page table exists there already.
 // `process`: another process, or 0 for this one. MADV_COLLAPSE is not used: it waits until every
-// CPU of the machine has run a kernel thread. Returns 0 or an errno: EINVAL, EPERM or ENOSYS if the
-// kernel does not support it or does not permit it.
+// CPU of the machine has run a kernel thread. Returns 0 or an errno: EINVAL, EPERM or ENOSYS if
+// Linux does not support it or does not permit it.
 [[nodiscard]] int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes);
 
 // Removes the page-table entries for part of such a view: the next access faults, although the file

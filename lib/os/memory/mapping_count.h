@@ -7,7 +7,7 @@
 
 namespace wherry::impl {
 
-// vm.max_map_count, the number of mappings that each process may have; 0 if the kernel does not
+// vm.max_map_count, the number of mappings that each process may have; 0 if Linux does not
 // report it.
 std::uint64_t mappings_max();
 
@@ -17,7 +17,7 @@ constexpr std::uint64_t mappings_budget(std::uint64_t mappings_max) {
   return mappings_max - mappings_max / 8;
 }
 
-// Returns how many mappings the process has; 0 if the kernel does not report it. May be called in a
+// Returns how many mappings the process has; 0 if Linux does not report it. May be called in a
 // signal handler.
 std::uint64_t count_mappings(pid_t process);
 

@@ -65,7 +65,7 @@ int set_policy(void* address, std::size_t bytes, int mode, std::span<const int> 
     if (node < 0) return EINVAL;
     mask[static_cast<std::size_t>(node / bits_per_word)] |= 1UL << (node % bits_per_word);
   }
-  // The kernel reads one bit fewer than the count that it gets.
+  // Linux reads one bit fewer than the count that it gets.
   const unsigned long mask_bits = mask.size() * bits_per_word + 1;
   if (::mbind(address, bytes, mode, mask.data(), mask_bits, 0) == 0) return 0;
   const int error = errno;
@@ -102,7 +102,7 @@ int node_distance(int from, int to) {
 }
 
 std::vector<int> allowed_cpus() {
-  // The kernel refuses a set smaller than its own. No machine has more than 2^20 CPUs.
+  // Linux refuses a set smaller than its own. No machine has more than 2^20 CPUs.
   for (std::size_t count = 1024; count <= (std::size_t{1} << 20); count *= 4) {
     std::vector<cpu_set_t> set(CPU_ALLOC_SIZE(count) / sizeof(cpu_set_t) + 1);
     const std::size_t bytes = set.size() * sizeof(cpu_set_t);

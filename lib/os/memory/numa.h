@@ -1,5 +1,5 @@
 // The machine's nodes, CPUs and memory as plain values, and the calls that place shared memory on
-// nodes. A kernel without NUMA is reported as one node 0 with every CPU and all memory. Any thread;
+// nodes. Linux without NUMA is reported as one node 0 with every CPU and all memory. Any thread;
 // nothing is cached.
 #pragma once
 
@@ -35,7 +35,7 @@ struct Machine {
   int distance(int from, int to) const;
 };
 
-// Reads nodes, distances and CPUs from the kernel.
+// Reads nodes, distances and CPUs from Linux.
 Machine read_machine();
 
 // The node of the CPU on which the calling thread is running. No system call.
@@ -49,7 +49,7 @@ std::vector<int> allowed_cpus();
 
 // Restricts pages of a shared file that are created from now on in this range to `nodes`
 // (MPOL_BIND). The policy belongs to the file, not to the mapping, and remains after unmapping.
-// Returns 0 or an errno. Returns 0 if the kernel lacks NUMA, or has a single node and forbids the
+// Returns 0 or an errno. Returns 0 if Linux lacks NUMA, or has a single node and forbids the
 // call: there is no choice then.
 [[nodiscard]] int bind_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
@@ -57,12 +57,12 @@ std::vector<int> allowed_cpus();
 // only the first node.
 [[nodiscard]] int prefer_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
-// Moves pages that this process maps to a node, if the kernel can. Pages that other processes also
+// Moves pages that this process maps to a node, if Linux can. Pages that other processes also
 // map need CAP_SYS_NICE.
 void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_bytes, int node);
 
 // Returns the node that holds the page at `address`, without accessing the page; -1 if this process
-// maps no page there; 0 if the kernel does not tell (no NUMA, or a container forbids the call).
+// maps no page there; 0 if Linux does not report it (no NUMA, or a container forbids the call).
 int node_of(const void* address);
 
 }  // namespace wherry::impl

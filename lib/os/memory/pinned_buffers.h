@@ -1,4 +1,4 @@
-// Memory of this process to which the kernel writes directly, at the physical pages it had when it
+// Memory of this process to which Linux writes directly, at the physical pages it had when it
 // was registered: buffers registered with io_uring. Linux does not list memory that device drivers
 // pin (RDMA), or memory of requests in progress.
 #pragma once

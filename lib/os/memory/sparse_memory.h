@@ -12,7 +12,7 @@ namespace wherry::impl {
 
 class SparseMemory {
  public:
-  // Initially inaccessible. Uses 2 MiB pages from offset `huge_from` on, if the kernel has some:
+  // Initially inaccessible. Uses 2 MiB pages from offset `huge_from` on, if Linux has some:
   // random accesses to a large area cost more in page tables than in caches. Not inherited by
   // fork(). Throws std::system_error.
   explicit SparseMemory(std::size_t bytes, std::size_t huge_from = no_huge_pages);

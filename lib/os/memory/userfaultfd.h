@@ -30,7 +30,7 @@ enum class OpStatus {
   gone,          // ENOENT: the range is not, or no longer, registered
   process_gone,  // ESRCH: the process has ended
   no_memory,     // ENOSPC, ENOMEM
-  unsupported,   // EINVAL: older kernels lack the operation
+  unsupported,   // EINVAL: older versions of Linux lack the operation
   absent,        // EFAULT of CONTINUE: the file has no page at this offset
   bad_address,   // EFAULT of a copy: the source is not memory of this process
 };
@@ -59,18 +59,18 @@ struct FaultMessage {
 class Userfaultfd {
  public:
   // Creates one for the calling process: closed on exec, non-blocking. Throws std::system_error.
-  // Requires: permissions() reports that the kernel permits it (os/process/permissions.h), because
+  // Requires: permissions() reports that Linux permits it (os/process/permissions.h), because
   // a seccomp filter may kill the caller.
   static Fd create(UffdAccess access);
   // The same without exceptions. Returns a descriptor, or -1 with errno set.
   static int try_create(UffdAccess access);
   // Performs only the handshake on a fresh descriptor. Returns 0 and sets `offered` to the features
-  // that the kernel has, or returns an errno: EINVAL if a required feature is missing.
+  // that Linux has, or returns an errno: EINVAL if a required feature is missing.
   [[nodiscard]] static int begin(int fd, std::uint64_t& offered);
 
   Userfaultfd() = default;
   // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing,
-  // minor and write-protect faults on shared memory. Throws std::system_error if the kernel lacks
+  // minor and write-protect faults on shared memory. Throws std::system_error if Linux lacks
   // one of them. With `raises_sigbus`, no thread has to handle faults: an access to an absent page
   // raises SIGBUS.
   explicit Userfaultfd(Fd fd, bool raises_sigbus = false);

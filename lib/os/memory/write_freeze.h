@@ -1,5 +1,5 @@
 // Briefly prevents the other threads of this process from writing to part of its memory, so that
-// other memory with the same content can replace it. Uses userfaultfd where the kernel permits it;
+// other memory with the same content can replace it. Uses userfaultfd where Linux permits it;
 // otherwise removes write access and handles SIGSEGV.
 //
 // While the object lives, the calling thread must not write there either, even indirectly (in

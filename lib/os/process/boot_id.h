@@ -1,4 +1,4 @@
-// The random identifier that the kernel generates at each boot.
+// The random identifier that Linux generates at each boot.
 #pragma once
 
 #include <array>

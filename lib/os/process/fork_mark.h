@@ -1,5 +1,5 @@
 // Tells whether this process is the one that set the mark, or a child of it. The mark is memory
-// that the kernel wipes in every child, however the child was forked.
+// that Linux wipes in every child, however the child was forked.
 #pragma once
 
 namespace wherry::impl {

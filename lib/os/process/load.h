@@ -4,7 +4,7 @@
 namespace wherry::impl {
 
 // Returns how many threads of all programs run or wait for a CPU, including the calling one; 0 if
-// the kernel does not report it.
+// Linux does not report it.
 unsigned runnable_threads();
 
 }  // namespace wherry::impl

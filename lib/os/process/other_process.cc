@@ -40,7 +40,7 @@ bool parse(std::string_view word, std::uint64_t& number) {
   return error == std::errc() && !word.empty();
 }
 
-// The kernel's information on a process, which may be a zombie.
+// Linux's information on a process, which may be a zombie.
 struct Listed {
   ProcessIdentity identity;
   bool has_ended = false;

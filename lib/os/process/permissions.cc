@@ -26,10 +26,10 @@ namespace {
 
 using Verdict = Answer::Verdict;
 
-// The lifetime limit of one trying process. It normally needs a tenth of a millisecond.
+// The lifetime limit of one probing process. It normally needs a tenth of a millisecond.
 constexpr std::time_t limit_seconds = 5;
 
-// Shared between the trying process and the thread that waits for it.
+// Shared between the probing process and the thread that waits for it.
 struct Attempt {
   Permissions found;
   std::atomic<std::size_t> next = 0;  // the request that is being tried
@@ -84,22 +84,22 @@ void forbid_core_dump() {
   ::setrlimit(RLIMIT_CORE, &limit);
 }
 
-// Has the kernel kill the calling process when its time is over. SIGKILL needs no handler and
-// cannot be blocked.
+// Has Linux kill the calling process when its time is over. SIGKILL needs no handler and cannot be
+// blocked.
 void limit_lifetime() {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGKILL;
-  int timer = 0;  // the kernel's timer id, which the C library hides
+  int timer = 0;  // Linux's timer id, which the C library hides
   const itimerspec limit{{0, 0}, {limit_seconds, 0}};
   if (::syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer) == 0)
     ::syscall(SYS_timer_settime, timer, 0, &limit, nullptr);
 }
 
-// Runs as a separate process in the memory of the waiting thread, so it makes system calls only.
+// The probing process. Runs in the memory of the waiting thread, so it makes system calls only.
 int try_the_rest(void* pointer) {
   Attempt& attempt = *static_cast<Attempt*>(pointer);
-  ::prctl(PR_SET_NAME, "wherry-try");  // the name in the kernel's log if the process is killed
+  ::prctl(PR_SET_NAME, "wherry-try");  // the name in the kernel log if the process is killed
   forbid_core_dump();
   limit_lifetime();
   for (std::size_t i; (i = attempt.next) < request_count; ++attempt.next)
@@ -145,7 +145,7 @@ std::optional<UffdAccess> Permissions::userfaultfd() const {
 }
 
 Permissions try_permissions() {
-  const int caller_errno = errno;  // shared with the trying process
+  const int caller_errno = errno;  // shared with the probing process
   const SignalBlock block;         // inherited, so no signal handler of the application runs there
   constexpr std::size_t stack_bytes = 1 << 16;
   const Mapping stack = Mapping::zeroed(stack_bytes);
@@ -153,7 +153,7 @@ Permissions try_permissions() {
   for (; attempt.next < request_count; ++attempt.next) {
     // The memory is shared, which costs less than copying the page tables of a large program. So
     // are thread-local variables, while this thread sleeps. Descriptors are not shared: those that
-    // the process leaves open are closed with it.
+    // the probing process leaves open are closed with it.
     const pid_t process =
         ::clone(try_the_rest, stack.data() + stack_bytes, CLONE_VM | CLONE_VFORK, &attempt);
     if (process < 0) {

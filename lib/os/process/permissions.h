@@ -1,6 +1,7 @@
-// Whether the kernel, and any sandbox around this process, permits userfaultfd and io_uring. It is
-// found out by trying, in a short-lived process that the application does not notice: a seccomp
-// filter may kill the process that makes the call. docs/decisions/traps.md explains why and how.
+// Whether Linux, and any sandbox around this process, permits userfaultfd and io_uring. The library
+// tries them in a short-lived process, the probing process, which the application does not notice:
+// a seccomp filter may kill the process that makes the call. docs/decisions/traps.md explains why
+// and how.
 #pragma once
 
 #include <array>
@@ -24,10 +25,10 @@ inline constexpr std::size_t request_count = 4;
 
 struct Answer {
   enum class Verdict {
-    not_tried,  // the trying process could not start (`error`), or hung on an earlier request
+    not_tried,  // no probing process could start (`error`), or an earlier request did not return
     permitted,
     refused,   // with `error`
-    too_old,   // permitted, but the kernel lacks a feature that the library needs
+    too_old,   // permitted, but this Linux lacks a feature that the library needs
     killed,    // the calling process is killed
     unending,  // the call does not return within the limit
   };
@@ -42,7 +43,7 @@ std::string to_string(const Answer& answer);
 
 struct Permissions {
   std::array<Answer, request_count> answers;
-  // features that the kernel offers if any form is permitted
+  // features that Linux offers if any form is permitted
   std::uint64_t userfaultfd_features = 0;
 
   const Answer& operator[](Request request) const {

@@ -1,12 +1,21 @@
 #include "os/process/poll.h"
 
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #include <cerrno>
 
 #include "base/patience.h"
 
 namespace wherry::impl {
+namespace {
+
+timespec to_timespec(std::uint64_t ns) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  return {static_cast<time_t>(ns / second), static_cast<long>(ns % second)};
+}
+
+}  // namespace
 
 int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms) {
   for (;;) {
@@ -24,9 +33,7 @@ int poll_descriptors(std::span<pollfd> descriptors, Patience& patience) {
 }
 
 int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns) {
-  constexpr std::uint64_t second = 1'000'000'000;
-  const timespec timeout{static_cast<time_t>(timeout_ns / second),
-                         static_cast<long>(timeout_ns % second)};
+  const timespec timeout = to_timespec(timeout_ns);
   const int ready = ::ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
   return ready < 0 && errno == EINTR ? 0 : ready;
 }
@@ -58,6 +65,18 @@ void signal_eventfd(const Fd& eventfd) {
 std::uint64_t drain_eventfd(const Fd& eventfd) {
   std::uint64_t value = 0;
   return ::read(eventfd.get(), &value, sizeof value) == sizeof value ? value : 0;
+}
+
+Fd make_timer() {
+  Fd fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!fd) throw_errno(errno, "timerfd_create");
+  return fd;
+}
+
+void set_timer(const Fd& timer, std::uint64_t at_ns) {
+  const itimerspec setting{{}, to_timespec(at_ns)};
+  // Fails only for descriptors that are no timers.
+  (void)::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &setting, nullptr);
 }
 
 }  // namespace wherry::impl

@@ -1,4 +1,4 @@
-// Waiting for several descriptors, and eventfds to interrupt such a wait.
+// Waiting for several descriptors, and eventfds and timers to interrupt such a wait.
 #pragma once
 
 #include <poll.h>
@@ -28,7 +28,13 @@ Fd make_eventfd();
 // The same, but each drain takes one signal.
 Fd make_semaphore();
 void signal_eventfd(const Fd& eventfd);
-// Takes pending signals and returns their number; 0 if there are none.
+// Takes pending signals, or a timer's expiries, and returns their number; 0 if there are none.
 std::uint64_t drain_eventfd(const Fd& eventfd);
+
+// Creates a non-blocking timer that is readable once it has expired. Throws std::system_error.
+Fd make_timer();
+// Has the timer expire at this moment (base/clock.h), at once if it is past, and no more at the
+// moment that was set before.
+void set_timer(const Fd& timer, std::uint64_t at_ns);
 
 }  // namespace wherry::impl

@@ -68,7 +68,7 @@ void detach_from_application(const char* name) {
   stack_t none{};
   none.ss_flags = SS_DISABLE;
   ::sigaltstack(&none, nullptr);
-  // Not a session of its own: the kernel's autogroups divide the CPU between sessions, and on a
+  // Not a session of its own: Linux's autogroups divide the CPU between sessions, and on a
   // busy machine a fault that a thread of another session resolved took four times as long.
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, name);

@@ -1,5 +1,5 @@
 // Helper processes that the application does not notice: no SIGCHLD, nothing for wait(-1).
-// docs/decisions/device-process.md explains how this works, and what happens where the kernel lacks
+// docs/decisions/device-process.md explains how this works, and what happens where Linux lacks
 // support. Also functions by which such a process sets itself up, and by which the host watches and
 // ends it.
 #pragma once
@@ -21,7 +21,7 @@ enum class SpawnMethod {
   clone,  // this process has one thread: a bare clone without an exit signal
   // fork() in an intermediate process; the result is this process's child, without an exit signal
   sibling,
-  orphan,  // the same where the kernel offers less: init adopts the result
+  orphan,  // the same where Linux offers less: init adopts the result
   // A bare clone while other threads run, used where this process would adopt the orphan. Another
   // thread may hold a lock of malloc or stdio, which then stays locked in the new process. The new
   // process may hang at any such call, and must not access the C library's list of thread stacks.

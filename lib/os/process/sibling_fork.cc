@@ -13,7 +13,7 @@
 #if defined(__x86_64__) && defined(PR_SET_SYSCALL_USER_DISPATCH)
 
 // The signal handler returns through this code, the only code whose system calls are never
-// intercepted. The kernel checks the address behind the instruction, hence the no-op.
+// intercepted. Linux checks the address behind the instruction, hence the no-op.
 asm(R"(
 .text
 .hidden wherry_caught_return
@@ -41,7 +41,7 @@ struct Redirection {
 };
 [[gnu::tls_model("initial-exec")]] thread_local Redirection redirection;
 
-// The kernel's form of struct sigaction, which lets the caller name the restorer.
+// Linux's form of struct sigaction, which lets the caller name the restorer.
 struct KernelAction {
   void (*handler)(int, siginfo_t*, void*);
   unsigned long flags;

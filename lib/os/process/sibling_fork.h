@@ -11,11 +11,11 @@
 
 namespace wherry::impl {
 
-// Whether this kernel and processor support it.
+// Whether this Linux and this CPU support it.
 bool can_fork_sibling();
 
 // Like fork(). In the caller, sets `sibling` to whether the new process is a child of the caller's
-// parent. Where the kernel does not support that, this is an ordinary fork().
+// parent. Where Linux does not support that, this is an ordinary fork().
 pid_t fork_sibling(bool& sibling);
 
 }  // namespace wherry::impl

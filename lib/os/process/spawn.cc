@@ -47,8 +47,9 @@ bool is_traced() {
   return true;  // the safe answer
 }
 
-// fork() without an exit signal and without the C library. The C library caches the thread's id;
-// the kernel updates that cache if it tells its address.
+// Like fork(), but without an exit signal and without the C library. The C library caches the
+// thread's id, so this function passes the address of that cache to Linux, and Linux writes the
+// child's id there. If Linux does not report the address, the child's cache has the parent's id.
 pid_t clone_without_signal() {
   pid_t* cached_id = nullptr;
   if (::prctl(PR_GET_TID_ADDRESS, &cached_id) != 0) cached_id = nullptr;

@@ -1,4 +1,4 @@
-// The block that the kernel places at the top of the main stack: the command line, the environment,
+// The block that Linux places at the top of the main stack: the command line, the environment,
 // the auxiliary vector and their strings. A forked process that gives up the main stack still needs
 // it: dlopen() and getauxval() read it through pointers that the C library keeps.
 //

@@ -1,4 +1,4 @@
-// Kernel services for the library's own threads: a name, a CPU, blocked signals.
+// Linux services for the library's own threads: a name, a CPU, blocked signals.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ bool pin_this_thread(std::span<const int> cpus);
 // Makes the calling thread's timed waits end on time; by default Linux adds up to 50 us.
 void wait_precisely();
 
-// Lowers the calling thread's priority: it gets about a tenth of a CPU that other threads also
-// want, and does not preempt them. No effect if the kernel refuses.
+// Sets the calling thread's nice value to 10. Beside a thread of nice value 0 on the same CPU it
+// gets about a tenth of the CPU's time. No effect if Linux refuses.
 void give_way();
 
 // The calling thread's Linux id.

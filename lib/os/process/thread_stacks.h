@@ -1,4 +1,5 @@
-// Finds the stacks of this process's threads, as far as that is possible from outside.
+// Finds the stacks of this process's threads, from what Linux reports about the threads and
+// mappings.
 #pragma once
 
 #include <string_view>

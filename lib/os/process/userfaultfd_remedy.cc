@@ -39,7 +39,7 @@ std::string userfaultfd_remedy(const Permissions& permissions, std::optional<int
   const Answer& user_mode = permissions[Request::userfaultfd_user_mode];
   switch (user_mode.verdict) {
     case Verdict::permitted:
-      // The kernel itself refuses the full form only for lack of privilege.
+      // Linux itself refuses the full form only for lack of privilege.
       return kills_or_hangs(full) || setting == 1 ? allow_userfaultfd()
                                                   : "as root: sysctl vm.unprivileged_userfaultfd=1";
     case Verdict::too_old:

@@ -9,7 +9,7 @@
 
 namespace wherry::impl {
 
-// vm.unprivileged_userfaultfd; nullopt if this kernel has no such setting, and so no userfaultfd.
+// vm.unprivileged_userfaultfd; nullopt if this Linux has no such setting, and so no userfaultfd.
 std::optional<int> unprivileged_userfaultfd();
 
 // `setting`: the result of unprivileged_userfaultfd(). Returns an empty string if that userfaultfd

@@ -16,9 +16,9 @@ using impl::Processor;
 using impl::TraceEvent;
 
 PageSpan pages_of(const TraceEvent& event) {
-  const std::uint64_t first = event.address / impl::page_size;
+  const impl::PageIndex first = impl::page_at_offset(event.address);
   // A trace may contain any numbers: cut pages beyond the last address off.
-  const std::uint64_t most = ~std::uint64_t{0} / impl::page_size - first;
+  const std::uint64_t most = impl::page_at_offset(~std::uint64_t{0}) - first;
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
 
@@ -66,17 +66,11 @@ void Machine::for_each_block(PageSpan pages, const Visit& visit) {
 }
 
 std::uint64_t Machine::apply(const TraceEvent& event, std::uint64_t now_ns) {
-  engine_.begin(now_ns);
+  memory_.begin(now_ns);
   const PageSpan pages = pages_of(event);
   switch (event.kind) {
     case EventKind::allocation:
-      if (pages.empty()) break;
-      if (event.destination >= 0) {
-        engine_.reserve(Processor{event.destination}, pages.count);
-        stretches_.allocate(pages, Processor{event.destination});
-      } else {
-        stretches_.allocate(pages, std::nullopt);
-      }
+      if (!pages.empty()) allocate(event, pages);
       break;
     case EventKind::free:
       free(pages.first);
@@ -87,10 +81,7 @@ std::uint64_t Machine::apply(const TraceEvent& event, std::uint64_t now_ns) {
       advise(event);
       break;
     case EventKind::invalidate:
-      for_each_block(pages, [this](std::uint32_t number, PageRun run) {
-        const LockedBlock block({number}, engine_.block(number));
-        engine_.release(block, run);
-      });
+      release(pages);
       break;
     default:  // populates and migrations that the library performed for the program
       if (event.destination < 0) break;
@@ -98,82 +89,74 @@ std::uint64_t Machine::apply(const TraceEvent& event, std::uint64_t now_ns) {
         bring_all(number, run, Processor{event.destination}, event.cause);
       });
   }
-  return now_ns + engine_.cost_ns();
+  return memory_.meter().end_ns();
 }
 
-void Machine::free(std::uint64_t first_page) {
+void Machine::allocate(const TraceEvent& event, PageSpan pages) {
+  std::optional<Processor> owner;
+  if (event.destination >= 0) {
+    owner = Processor{event.destination};
+    (void)memory_.reserve(*owner, pages.count, owned_[pages.first]);
+  }
+  stretches_.allocate(pages, owner);
+}
+
+void Machine::free(impl::PageIndex first_page) {
   const auto freed = stretches_.free(first_page);
   if (!freed) return;
-  if (freed->owner) {
-    engine_.give_back(*freed->owner, freed->pages.count);
-    return;
-  }
-  for_each_block(freed->pages, [this](std::uint32_t number, PageRun run) {
-    const LockedBlock block({number}, engine_.block(number));
-    engine_.release(block, run);
+  owned_.erase(first_page);
+  for_each_block(freed->pages,
+                 [this](std::uint32_t number, PageRun run) { stretches_.forget(number, run); });
+  if (!freed->owner) release(freed->pages);
+}
+
+void Machine::release(PageSpan pages) {
+  for_each_block(pages, [this](std::uint32_t number, PageRun run) {
+    const LockedBlock block({number}, memory_.blocks().at({number}));
+    memory_.engine().release(block, run);
+    memory_.effects().released(block, run);
   });
 }
 
 void Machine::advise(const TraceEvent& event) {
-  const PageSpan pages = pages_of(event);
-  if (pages.empty()) return;
   const std::optional<AdviceChange> change = change_of(event);
-  if (change) stretches_.advise(pages, *change);
-  for_each_block(pages, [&](std::uint32_t number, PageRun run) {
-    if (change)
-      apply_advice(number, run, *change);
-    else
+  for_each_block(pages_of(event), [&](std::uint32_t number, PageRun run) {
+    if (!change) {
       bring_all(number, run, location_of(event).processor(), MoveCause::prefetch);
+      return;
+    }
+    stretches_.advise(number, run, *change);
+    memory_.effects().apply(impl::span_of({number}, run), *change);
   });
 }
 
-void Machine::apply_advice(std::uint32_t number, PageRun run, const AdviceChange& change) {
-  using Kind = AdviceChange::Kind;
-  const LockedBlock block({number}, engine_.block(number));
-  const PageMask pages = PageMask::of(run);
-  switch (change.kind) {
-    case Kind::set_read_mostly:
-      for (int i = 0; i < engine_.processors(); ++i) engine_.send_home(block, pages, Processor{i});
-      break;
-    case Kind::set_preferred:
-      engine_.send_home(block, pages, change.location.processor());
-      break;
-    case Kind::unset_read_mostly:
-      for (int i = 0; i < engine_.processors(); ++i) engine_.collapse(block, run, Processor{i});
-      [[fallthrough]];
-    case Kind::unset_preferred:
-    case Kind::set_accessed_by:
-      follow(block, run);
-      break;
-    default:
-      break;
+void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause) {
+  // A device's own memory does not move.
+  if (stretches_.at(number, run.first).owner) return;
+  impl::Capacity& capacity = memory_.engine().at(to).capacity;
+  impl::Reservation reservation;
+  for (std::uint64_t needed = 0;;) {
+    // If there is no space, the pages stay where they are.
+    if (needed != 0 && !memory_.reserve(to, needed, reservation)) return;
+    const LockedBlock block({number}, memory_.blocks().at({number}));
+    const PageMask missing = PageMask::of(run) - block.state.at(to).resident -
+                             (memory_.effects().pinned(block.index) - block.state.absent());
+    needed = missing.count();
+    // For the space, pages of this block may have been evicted.
+    if (!reservation.try_grow(capacity, needed)) continue;
+    if (cause == MoveCause::prefetch)
+      memory_.meter().cost_ns += costs_.prefetch_page_ns * static_cast<double>(needed);
+    bring(block, missing, to, cause, reservation);
+    (void)memory_.effects().show(block, PageMask::of(run), to);
+    (void)memory_.effects().follow(block, run);
+    return;
   }
 }
 
-void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause) {
-  Block& state = engine_.block(number);
-  const auto missing = [&]() REQUIRES(state.lock) {
-    PageMask pages = PageMask::of(run) - state.at(to).resident;
-    if (stretches_.advises()) pages -= stretches_.pinned(number) - state.absent();
-    return pages;
-  };
-  std::uint64_t needed = 0;
-  {
-    const impl::LockGuard guard(state.lock);
-    // A device's own memory does not move.
-    if (stretches_.at(number, run.first).owner) return;
-    needed = missing().count();
-  }
-  // If there is no space, the pages stay where they are.
-  if (!engine_.evict_for(to, needed)) return;
-  PageMask left;
-  {
-    const impl::LockGuard guard(state.lock);
-    left = missing();
-  }
-  if (cause == MoveCause::prefetch)
-    engine_.add_cost(costs_.prefetch_page_ns * static_cast<double>(left.count()));
-  const LockedBlock block({number}, state);
+void Machine::bring(const LockedBlock& block, PageMask left, Processor to, MoveCause cause,
+                    impl::Reservation& reservation) {
+  impl::PageEngine& engine = memory_.engine();
+  const auto number = static_cast<std::uint32_t>(block.index.value);
   for (PageRun next = left.next_run(0); next.count != 0; next = left.next_run(0)) {
     const impl::ProcessorMask residents = block.state.residents(next.first);
     const Processor from{residents == 0 ? 0 : std::countr_zero(residents)};
@@ -182,16 +165,16 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     PageMask alike = left & (residents == 0 ? block.state.absent() : block.state.at(from).resident);
     if (residents != 0 && !copy) alike -= block.state.resident_beside(from);
     const PageRun part = alike.run_around(next.first);
-    if (residents == 0)
-      engine_.populate(block, part, to);
-    else if (copy)
-      engine_.duplicate(block, part, from, to, cause);
-    else
-      engine_.migrate(block, part, from, to, cause);
+    if (residents == 0) {
+      (void)engine.populate(block, part, to, reservation);
+    } else if (copy) {
+      (void)engine.duplicate(block, part, from, to, reservation);
+      ++duplications_;
+    } else {
+      (void)engine.migrate(block, part, from, to, reservation, cause);
+    }
     left -= PageMask::of(part);
   }
-  engine_.show(block, PageMask::of(run), to);
-  follow(block, run);
 }
 
 }  // namespace wherry::replay

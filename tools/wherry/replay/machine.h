@@ -1,22 +1,37 @@
-// The machine of a replay, on which threads access pages: what the fault service, its rules and a
-// policy make of that, with the clock of the caller. The rules, the policy, the fault plans and the
-// replacement are those of a live run.
+// The machine of a replay, on which threads access pages: what the library makes of that, with the
+// clock of the caller. The rules, the policy, the fault plans, their execution and the evictions
+// are those of a live run. The machine adds what they cost, and lets a block resolve one fault at a
+// time.
 //
 // One thread's. Each call is answered at once; the times of the calls do not go back.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <queue>
 #include <vector>
 
+#include "faults/plan_executor.h"
+#include "faults/temporary_pins.h"
 #include "policy/advice_rules.h"
-#include "policy/fault_plan.h"
 #include "replay/recorded_answers.h"
-#include "replay/simulated_engine.h"
+#include "replay/simulated_memory.h"
+#include "replay/stretches.h"
 #include "trace/event.h"
 
 namespace wherry::replay {
+
+struct MachineCounts {
+  std::uint64_t faults = 0;
+  std::uint64_t migrations = 0;  // as often as pages moved together
+  std::uint64_t migrated_pages = 0;
+  std::uint64_t mapped_pages = 0;  // remotely
+  std::uint64_t duplicated_pages = 0;
+  std::uint64_t evictions = 0;  // of blocks
+  std::uint64_t throttled = 0;
+
+  bool operator==(const MachineCounts&) const = default;
+};
 
 // A thread's access to a page, and how far it has come.
 struct Touch {
@@ -25,9 +40,7 @@ struct Touch {
   impl::Processor faulting_processor;
   bool write = false;
   RecordedAnswer recorded;
-  // Of the fault that it became.
-  impl::FaultConstraints constraints = {};
-  std::uint64_t throttled_ns = 0;
+  std::optional<impl::Fault> fault = {};  // that it became
 };
 
 struct Answer {
@@ -52,10 +65,8 @@ class Machine {
   std::uint64_t apply(const impl::TraceEvent& change, std::uint64_t now_ns);
 
   // Ends the temporary pins whose time has come.
-  void end_temporary_pins(std::uint64_t now_ns) {
-    if (!temporary_pins_.empty() && temporary_pins_.top().until_ns <= now_ns) end_due_pins(now_ns);
-  }
-  const MachineCounts& counts() { return engine_.counts(); }
+  void end_temporary_pins(std::uint64_t now_ns) { temporary_pins_.end_due(now_ns); }
+  MachineCounts counts() const;
 
  private:
   using Block = impl::Block;
@@ -64,69 +75,44 @@ class Machine {
   using PageRun = impl::PageRun;
   using Processor = impl::Processor;
   using MoveCause = impl::MoveCause;
+  using Outcome = impl::FaultAttempt::Outcome;
 
-  struct TemporaryPin {
-    std::uint64_t until_ns = 0;
-    std::uint32_t block = 0;
-    PageRun run;
-
-    // The first to end is on top; of those that end together the one with the lowest number.
-    bool operator<(const TemporaryPin& other) const {
-      if (until_ns != other.until_ns) return until_ns > other.until_ns;
-      return block != other.block ? block > other.block : run.first > other.run.first;
-    }
-  };
   // A fault on the block is being handled until then. The page state has its outcome from the
   // start; the faulting processor sees it at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
-    PageMask pages;  // that the processor can access then, and could not before, or not write
+    // Pages that the processor could read, and write, before.
+    PageMask readable;
+    PageMask writable;
     Processor faulting_processor;
 
-    bool brings(const Touch& touch) const {
-      return touch.faulting_processor == faulting_processor && pages.test(touch.page);
+    // Whether the access has to wait, if the page state permits it.
+    bool delays(const Touch& touch) const {
+      return touch.faulting_processor == faulting_processor &&
+             !(touch.write ? writable : readable).test(touch.page);
     }
-  };
-  struct Attempt {
-    enum class Outcome {
-      resolved,
-      again,        // at `time_ns`
-      room_needed,  // `pages` at `at`
-    };
-    Outcome outcome = Outcome::resolved;
-    std::uint64_t time_ns = 0;
-    Processor at = {};
-    std::uint64_t pages = 0;  // ... or that came, or were mapped
-    PageRun region = {};      // what was handled
   };
 
   // Pages that p accesses without a fault.
   static PageMask open_to(const Block& block, Processor p, bool write) REQUIRES(block.lock);
   impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
       REQUIRES(block.lock);
-  Attempt attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns)
+  // `arrivals`: what came for it, or was mapped.
+  impl::FaultAttempt attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns,
+                             Arrivals& arrivals) REQUIRES(block.state.lock);
+  impl::FaultAttempt wait(impl::Fault& fault, const impl::FaultPlan& plan, std::uint64_t now_ns);
+  impl::FaultAttempt execute(Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
+                             const impl::FaultPlan& plan, Arrivals& arrivals)
       REQUIRES(block.state.lock);
-  impl::Decision decide(const Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts)
-      REQUIRES(block.state.lock);
-  Attempt wait(Touch& touch, const impl::FaultPlan& plan, std::uint64_t now_ns);
-  // Notes in the constraints where there is space. False: there is none where the plan wants it.
-  bool reserve(const impl::FaultPlan& plan, const impl::FaultFacts& facts,
-               impl::FaultConstraints& constraints);
-  Attempt execute(const Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
-                  const impl::FaultPlan& plan) REQUIRES(block.state.lock);
-  void transfer_pages(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
-                      Arrivals& arrivals) REQUIRES(block.state.lock);
-  void show(const Touch& touch, const LockedBlock& block, const impl::Decision& decision)
-      REQUIRES(block.state.lock);
-  // Maps the pages at the processors that are advised to access them.
-  void follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
-  void end_due_pins(std::uint64_t now_ns);
 
+  void allocate(const impl::TraceEvent& event, impl::PageSpan pages);
+  void free(impl::PageIndex first_page);
+  void release(impl::PageSpan pages);
   void advise(const impl::TraceEvent& event);
-  void apply_advice(std::uint32_t number, PageRun run, const impl::AdviceChange& change);
   // Brings the pages of the run to a pool, from wherever they are.
   void bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause);
-  void free(std::uint64_t first_page);
+  void bring(const LockedBlock& block, PageMask left, Processor to, MoveCause cause,
+             impl::Reservation& reservation) REQUIRES(block.state.lock);
   // Calls visit(number, run) for the blocks of the replay that the pages are in.
   template <typename Visit>
   void for_each_block(impl::PageSpan pages, const Visit& visit);
@@ -137,9 +123,14 @@ class Machine {
   const std::span<const std::uint64_t> blocks_;
   std::vector<std::uint32_t> by_address_;  // numbers of blocks
   Stretches stretches_;
-  SimulatedEngine engine_;
-  std::vector<Busy> busy_;  // by block
-  std::priority_queue<TemporaryPin> temporary_pins_;
+  SimulatedMemory memory_;
+  impl::FaultCosts measured_;  // by the executor; a replay's policies get the cost model's
+  impl::PlanExecutor executor_;
+  impl::TemporaryPins temporary_pins_;
+  std::vector<Busy> busy_;                              // by block
+  std::map<impl::PageIndex, impl::Reservation> owned_;  // devices' own memory, by first page
+  MachineCounts counts_;                                // those that the library does not count
+  std::uint64_t duplications_ = 0;                      // copies that are no moves
 };
 
 }  // namespace wherry::replay

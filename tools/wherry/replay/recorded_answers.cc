@@ -36,7 +36,7 @@ bool makes_room(const TraceEvent& event) {
 }
 
 unsigned page_of(const TraceEvent& event) {
-  return static_cast<unsigned>(event.address / impl::page_size % impl::pages_per_block);
+  return impl::page_in_block(impl::page_at_offset(event.address));
 }
 
 // The library's events concern one block each, but a file may contain any values.

@@ -4,10 +4,21 @@
 #include <limits>
 #include <vector>
 
+#include "base/signal_blocking.h"
+
 namespace wherry::replay {
 namespace {
 
 constexpr std::uint64_t not_yet = std::numeric_limits<std::uint64_t>::max();
+// While signals are blocked: about a millisecond.
+constexpr unsigned turns_while_blocked = 4096;
+
+struct BlockedSignals {
+  BlockedSignals() { impl::block_signals(); }
+  ~BlockedSignals() { impl::unblock_signals(); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+};
 
 class Walk {
  public:
@@ -29,11 +40,10 @@ class Walk {
       arm(lane);
     }
     while (!agenda_.empty()) {
-      std::ranges::pop_heap(agenda_, later());
-      const Turn turn = agenda_.back();
-      agenda_.pop_back();
-      machine_.end_temporary_pins(turn.time_ns);
-      take(turn);
+      // Each lock of a block would block signals, which takes two system calls.
+      const BlockedSignals blocked;
+      for (unsigned turns = 0; turns < turns_while_blocked && !agenda_.empty(); ++turns)
+        take_next();
     }
     const Window window = request_.window;
     return {machine_.counts(), stall_ns_, moment(window.end_ns) - moment(window.begin_ns)};
@@ -106,6 +116,14 @@ class Walk {
       lane.along = timeline_.used_along(lane.node);
     }
     put({begin_ns, lane.node, number});
+  }
+
+  void take_next() {
+    std::ranges::pop_heap(agenda_, later());
+    const Turn turn = agenda_.back();
+    agenda_.pop_back();
+    machine_.end_temporary_pins(turn.time_ns);
+    take(turn);
   }
 
   void take(const Turn& turn) {

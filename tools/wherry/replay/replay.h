@@ -36,7 +36,7 @@ struct ReplayResult {
   std::uint64_t time_ns = 0;  // the simulated duration of the window
 };
 
-// Throws std::bad_alloc, and what the policy throws.
+// Throws std::bad_alloc, std::system_error, and what the policy throws.
 ReplayResult replay(const ReplayRequest& request);
 
 // The machine on which a trace was recorded. `capacity_pages`, if not 0, replaces the capacity of

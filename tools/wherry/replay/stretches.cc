@@ -11,18 +11,22 @@ void Stretches::allocate(PageSpan pages, std::optional<impl::Processor> owner) {
   ++version_;
 }
 
-std::optional<Stretches::Freed> Stretches::free(std::uint64_t first_page) {
+std::optional<Stretches::Freed> Stretches::free(impl::PageIndex first_page) {
   const auto found = allocations_.find(first_page);
   if (found == allocations_.end()) return std::nullopt;
   const Freed freed{{first_page, found->second.end - first_page}, found->second.owner};
   allocations_.erase(found);
-  advice_.forget(freed.pages);
   ++version_;
   return freed;
 }
 
-void Stretches::advise(PageSpan pages, const impl::AdviceChange& change) {
-  advice_.change(pages, change);
+void Stretches::advise(std::uint32_t block, impl::PageRun run, const impl::AdviceChange& change) {
+  advice_.change(impl::span_of({block}, run), change);
+  ++version_;
+}
+
+void Stretches::forget(std::uint32_t block, impl::PageRun run) {
+  advice_.forget(impl::span_of({block}, run));
   ++version_;
 }
 
@@ -32,9 +36,9 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
   if (known.version == version_ && page >= last.first && page < last.end()) return known.stretch;
   known.version = version_;
 
-  const std::uint64_t number = blocks_[block];
-  const std::uint64_t address = number * impl::pages_per_block + page;
-  PageSpan span = impl::block_span({number});
+  const impl::BlockIndex number{blocks_[block]};
+  PageSpan span = impl::block_span(number);
+  const impl::PageIndex address = span.first + page;
   known.stretch.owner.reset();
   const auto next = allocations_.upper_bound(address);
   const auto before = next == allocations_.begin() ? allocations_.end() : std::prev(next);
@@ -42,9 +46,10 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
     span = impl::intersect(span, {before->first, before->second.end - before->first});
     known.stretch.owner = before->second.owner;
   }
-  const impl::AdviceMap::Segment segment = advice_.at(address);
+  const impl::AdviceMap::Segment segment = advice_.at(impl::block_span({block}).first + page);
   known.stretch.advice = segment.value;
-  known.stretch.run = impl::run_in_block({number}, impl::intersect(span, segment.span));
+  const PageSpan alike = impl::span_of(number, impl::run_in_block({block}, segment.span));
+  known.stretch.run = impl::run_in_block(number, impl::intersect(span, alike));
   return known.stretch;
 }
 

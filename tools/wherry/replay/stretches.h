@@ -23,29 +23,30 @@ struct Stretch {
 
 class Stretches {
  public:
-  // `blocks`: the address / 2 MiB of each block, by number. Pages are numbered by address here.
+  // `blocks`: the address / 2 MiB of each block, by number. Allocations are by address.
   explicit Stretches(std::span<const std::uint64_t> blocks)
       : blocks_(blocks), known_(blocks.size()) {}
 
   void allocate(impl::PageSpan pages, std::optional<impl::Processor> owner);
-  // Returns the allocation that begins at this page and forgets its advice; nullopt if there is
-  // none.
+  // Returns the allocation that begins at this page; nullopt if there is none.
   struct Freed {
     impl::PageSpan pages;
     std::optional<impl::Processor> owner;
   };
-  std::optional<Freed> free(std::uint64_t first_page);
-  void advise(impl::PageSpan pages, const impl::AdviceChange& change);
+  std::optional<Freed> free(impl::PageIndex first_page);
+  // Pages of a block. The second forgets what the program has said of them.
+  void advise(std::uint32_t block, impl::PageRun run, const impl::AdviceChange& change);
+  void forget(std::uint32_t block, impl::PageRun run);
 
   // A page without an allocation in the trace gets the longest possible stretch: recording may have
   // begun after the allocation.
   const Stretch& at(std::uint32_t block, unsigned page);
-  bool advises() const { return !advice_.empty(); }
-  impl::PageMask pinned(std::uint32_t block) const { return advice_.pinned({blocks_[block]}); }
+  // By pages of the replay's blocks, which are numbered without gaps.
+  const impl::AdviceMap& advice() const { return advice_; }
 
  private:
   struct Allocation {
-    std::uint64_t end = 0;
+    impl::PageIndex end;
     std::optional<impl::Processor> owner;
   };
   struct Known {
@@ -54,9 +55,9 @@ class Stretches {
   };
 
   std::span<const std::uint64_t> blocks_;
-  std::vector<Known> known_;                         // by block number
-  std::uint32_t version_ = 1;                        // changes with every update
-  std::map<std::uint64_t, Allocation> allocations_;  // by first page; they do not overlap
+  std::vector<Known> known_;                           // by block number
+  std::uint32_t version_ = 1;                          // changes with every update
+  std::map<impl::PageIndex, Allocation> allocations_;  // by first page; they do not overlap
   impl::AdviceMap advice_;
 };
 

@@ -100,9 +100,9 @@ class Builder {
 
   void add_touch(const TraceEvent& event) {
     const std::uint32_t lane = lane_of(event);
-    const std::uint64_t page = event.address / impl::page_size;
+    const impl::PageIndex page = impl::page_at_offset(event.address);
     const std::uint32_t block = blocks_.of(impl::block_of(page).value);
-    const auto in_block = static_cast<std::uint16_t>(page % impl::pages_per_block);
+    const auto in_block = static_cast<std::uint16_t>(impl::page_in_block(page));
     if (const std::uint32_t last = lanes_[lane].last;
         last != none && timeline_.ends[last] > event.time_ns)
       timeline_.ends[last] = answers_.woken(last, timeline_.nodes[last].what, event.time_ns);

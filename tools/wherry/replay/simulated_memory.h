@@ -1,0 +1,145 @@
+// The memory of a replay: the library's page engine, evictor and effects of advice, on processors
+// that have no kernel. Each of their operations succeeds at once. What operations cost is added up,
+// and in place of the clock the caller says what time it is.
+//
+// One thread's; blocks are locked only because the library requires it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "migration/advice_effects.h"
+#include "migration/evictor.h"
+#include "migration/page_engine.h"
+#include "pages/block_directory.h"
+#include "policy/policy.h"
+#include "replay/cost_model.h"
+
+namespace wherry::replay {
+
+struct MachineSetting {
+  int processors = 1;
+  std::array<std::uint64_t, impl::max_processors> capacity_pages{};  // 0: no limit
+  unsigned region_pages = impl::pages_per_region;  // what a fault brings without an opinion
+  std::span<const std::uint64_t> blocks;           // by number, which 2 MiB of addresses each is
+};
+
+// The operation that a replay performs now: since when, and what it costs.
+struct Meter {
+  std::uint64_t now_ns = 0;
+  double cost_ns = 0;
+  std::uint64_t copies = 0;                // of runs of pages, by all operations
+  std::vector<std::uint64_t> arrivals_ns;  // by block: when the pages come that came last
+
+  std::uint64_t end_ns() const { return now_ns + static_cast<std::uint64_t>(cost_ns + 0.5); }
+  // Pages of a block are copied. They arrive when the operation ends, but not before other pages of
+  // the block: pages may be evicted while they are still on their way.
+  void note_copy(impl::PageSpan span);
+  // When those pages arrive that the calling thread's replay has copied last.
+  static std::uint64_t last_arrival_ns();
+};
+
+class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
+ public:
+  SimulatedProcessor(impl::Processor p, std::uint64_t capacity_pages, impl::BlockDirectory& blocks,
+                     Meter& meter)
+      : memory(p, *this, *this, capacity_pages, blocks), meter_(meter) {}
+
+  bool punch_unmaps() const override { return true; }
+  unsigned grain() const override { return 1; }
+  impl::OpResult unmap(impl::PageSpan span, impl::FaultSlot*) override { return done(span); }
+  impl::OpResult copy_protected(impl::PageSpan span, const std::byte*, impl::FaultSlot*) override {
+    return copied(span);
+  }
+  impl::OpResult zero(impl::PageSpan span, impl::FaultSlot*) override { return done(span); }
+  impl::OpResult map_resident(impl::PageSpan span, bool, impl::FaultSlot*) override {
+    return done(span);
+  }
+  impl::OpResult map_whole(impl::PageSpan span) override { return done(span); }
+  impl::OpResult write_protect(impl::PageSpan span, impl::FaultSlot*) override {
+    return done(span);
+  }
+  impl::OpResult write_unprotect(impl::PageSpan span, impl::FaultSlot*) override {
+    return done(span);
+  }
+  impl::OpResult forbid(impl::PageSpan span, impl::FaultSlot*) override { return done(span); }
+  impl::OpResult wake(impl::PageSpan span) override { return done(span); }
+
+  int punch(impl::PageSpan) override { return 0; }
+  impl::OpResult fill(impl::PageSpan span, const std::byte*) override { return copied(span); }
+  impl::OpResult fill_zero(impl::PageSpan span) override { return done(span); }
+  void move_to_node(impl::PageSpan, int) override {}
+  bool maps_huge_pages() const override { return false; }
+  const std::byte* alias(impl::PageIndex) const override { return nullptr; }
+
+  impl::ProcessorMemory memory;
+  // Of eviction ahead of need: less than the low watermark was free, and not yet the high one; and
+  // until when a block is being evicted.
+  bool relieving = false;
+  std::uint64_t evicting_until_ns = 0;
+
+ private:
+  static impl::OpResult done(impl::PageSpan span) { return {impl::OpStatus::ok, span.bytes()}; }
+  impl::OpResult copied(impl::PageSpan span) {
+    meter_.note_copy(span);
+    return done(span);
+  }
+
+  Meter& meter_;
+};
+
+// A block's index is its number in the replay.
+class SimulatedMemory final : impl::ViewRequests {
+ public:
+  // All outlive this.
+  SimulatedMemory(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy,
+                  const impl::AdviceMap& advice);
+
+  // Grows the reservation to so many pages of p's pool; evicts for them. False: there cannot be so
+  // many, and the reservation is empty. Not under a block's lock.
+  bool reserve(impl::Processor p, std::uint64_t pages, impl::Reservation& reservation);
+  // Evicts ahead of need, as the background evictor does; no thread waits for that. Not under a
+  // block's lock.
+  void keep_free(impl::Processor p, std::uint64_t now_ns);
+  // p accesses, without a fault, what the owner's pool holds of the block.
+  void note_hit(impl::BlockIndex block, impl::Processor owner);
+
+  // Begins an operation. Its costs add up until the next one begins.
+  void begin(std::uint64_t now_ns) {
+    meter_.now_ns = now_ns;
+    meter_.cost_ns = 0;
+  }
+  Meter& meter() { return meter_; }
+  const Meter& meter() const { return meter_; }
+  impl::BlockDirectory& blocks() { return blocks_; }
+  impl::PageEngine& engine() { return engine_; }
+  impl::AdviceEffects& effects() { return effects_; }
+  std::uint64_t evictions() const { return evictions_; }  // of blocks
+  // The sum of a counter of all processors.
+  std::uint64_t sum(std::atomic<std::uint64_t> impl::Counters::*counter) const;
+
+ private:
+  bool request(impl::Processor p, impl::BlockIndex block, const impl::PageMask& pages,
+               Wish wish) override;
+  void withdraw(impl::Processor, impl::BlockIndex, const impl::PageMask&) override {}
+  bool wait_until_done(int) override { return true; }
+  bool wait_until_done(impl::Processor, int) override { return true; }
+
+  // Counts the blocks that the evictor has evicted, and adds what that costs.
+  void note_evictions();
+
+  const CostModel& costs_;
+  Meter meter_;
+  impl::BlockDirectory blocks_;
+  const std::vector<std::unique_ptr<SimulatedProcessor>> processors_;
+  impl::PageEngine engine_;
+  impl::AdviceEffects effects_;
+  impl::Evictor evictor_;
+  std::uint64_t evictions_ = 0;
+  bool samples_ = false;  // accesses to some blocks
+};
+
+}  // namespace wherry::replay
