@@ -7,9 +7,14 @@
 
 #include "base/check.h"
 #include "os/process/futex.h"
+#include "os/process/spin.h"
 
 namespace wherry::impl {
 namespace {
+
+// A program that launches kernels one after the other launches the next one within this time, and
+// then no worker has to be woken for it.
+constexpr std::uint64_t spin_ns = 50'000;
 
 constexpr std::uint64_t bit(unsigned slot) {
   return std::uint64_t{1} << slot;
@@ -39,12 +44,6 @@ std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
   const std::size_t begin = piece * share + std::min<std::size_t>(piece, rest);
   const std::size_t end = begin + share + (piece < rest ? 1 : 0);
   return LaunchPiece{slot, launch.id, launch.kernel, launch.args, begin, end};
-}
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
 }
 
 }  // namespace
@@ -77,13 +76,12 @@ std::optional<LaunchPiece> try_take_piece(LaunchBoard& board) {
 }
 
 LaunchPiece take_piece(LaunchBoard& board) {
-  constexpr int looks_before_sleep = 200;  // a few microseconds
   constexpr int sleep_limit_ms = 1000;
+  Spin spin(spin_ns);
+  do {
+    if (const auto piece = try_take_piece(board)) return *piece;
+  } while (spin.goes_on());
   for (;;) {
-    for (int look = 0; look < looks_before_sleep; ++look) {
-      if (const auto piece = try_take_piece(board)) return *piece;
-      relax();
-    }
     const std::uint32_t posted = board.posted.load();
     board.sleepers.fetch_add(1);
     // A launch that is posted after this look changes `posted`, which futex_wait() compares.

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "faults/postponed_faults.h"
 #include "os/process/poll.h"
+#include "os/process/spin.h"
 #include "os/process/thread.h"
 
 namespace wherry::impl {
@@ -16,9 +17,6 @@ constexpr std::size_t cpus_where_all_wait = 2;
 // How long a watcher looks for the next fault before it waits in Linux. A thread that has got its
 // page often faults on the next one soon.
 constexpr std::uint64_t spin_ns = 100'000;
-// If another thread used the CPU for longer than this while the watcher yielded it, the CPU is
-// needed, and the watcher waits in Linux.
-constexpr std::uint64_t yielded_ns = 5'000;
 
 using Moment = std::optional<std::uint64_t>;
 Moment earlier(Moment a, Moment b) {
@@ -48,13 +46,10 @@ class Polled {
   }
 
   // Looks for events until the moment, without sleeping. How many descriptors are ready.
-  int look_until(std::uint64_t end) {
-    for (std::uint64_t now = now_ns();;) {
-      if (const int ready = poll_descriptors(all(), 0); ready > 0) return ready;
-      yield_cpu();
-      const std::uint64_t then = std::exchange(now, now_ns());
-      if (now >= end || now - then > yielded_ns) return 0;
-    }
+  int look_until(std::uint64_t end_ns) {
+    const std::uint64_t now = now_ns();
+    for (Spin spin(end_ns > now ? end_ns - now : 0);;)
+      if (const int ready = look(); ready > 0 || !spin.goes_on()) return ready;
   }
   int look() { return poll_descriptors(all(), 0); }
   int wait(Moment until) { return wait_for_any(all(), until); }
@@ -80,10 +75,13 @@ class Polled {
 
 FaultDaemon::Placement FaultDaemon::place_handlers(const std::vector<int>& cpus) {
   const std::size_t handlers = std::min(cpus.size(), handlers_max);
-  // On few CPUs the handler on the faulting thread's CPU wakes first, and at once. On many CPUs all
-  // those wake-ups would cost more than that saves.
+  // On few CPUs the handler on the faulting thread's CPU wakes first, and at once; a handler that
+  // looked meanwhile would take the message on another CPU. On many CPUs all those wake-ups would
+  // cost more than that saves.
   const bool all_wait = cpus.size() <= cpus_where_all_wait;
-  Placement placement{.waiting_max = all_wait ? static_cast<int>(handlers) : 1, .cpus = {}};
+  Placement placement{.waiting_max = all_wait ? static_cast<int>(handlers) : 1,
+                      .spin_ns = all_wait ? 0 : spin_ns,
+                      .cpus = {}};
   for (std::size_t i = 0; i < handlers; ++i)
     placement.cpus.push_back(all_wait ? std::vector{cpus[i]} : cpus);
   return placement;
@@ -165,7 +163,7 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       source.answered(fault.message, fault.refused);
     }
     if (watches) watchers_.end_answer();
-    spin_end_ns = now_ns() + spin_ns;
+    if (placement_.spin_ns != 0) spin_end_ns = now_ns() + placement_.spin_ns;
   };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next

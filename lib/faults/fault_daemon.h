@@ -38,6 +38,7 @@ class FaultDaemon {
  private:
   struct Placement {
     int waiting_max;                     // handlers that may wait for faults in Linux
+    std::uint64_t spin_ns;               // how long a handler looks for the next fault
     std::vector<std::vector<int>> cpus;  // by handler: where it runs
   };
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
+#include "os/files/file_window.h"
 #include "os/memory/numa.h"
 
 namespace wherry::impl {
@@ -52,7 +53,31 @@ int SparsePoolFile::punch(PageSpan span) {
   }
 }
 
+bool SparsePoolFile::is_huge_page(PageSpan span) const {
+  return span.count == pages_per_block && page_in_block(span.first) == 0 && maps_huge_pages();
+}
+
+// Linux creates the huge page before it copies.
+OpResult SparsePoolFile::write_huge_page(PageSpan span, const std::byte* source) {
+  const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
+  if (result == static_cast<int>(span.bytes())) return {OpStatus::ok, span.bytes()};
+  // Linux may have created and written some pages, and the caller accounts for none of them.
+  WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
+  return {result == -EINTR || result == -EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
+}
+
+OpResult SparsePoolFile::create_huge_page(PageSpan span) {
+  FileWindow window(span.bytes());
+  int error = window.show(file_.fd(), span.offset(), span.bytes(), FileWindow::Use::creating_pages);
+  if (error == 0) error = -populate(window.shown());
+  if (error == 0) return {OpStatus::ok, span.bytes()};
+  WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
+  return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
+}
+
 OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
+  if (is_huge_page(span) && may_write_to(span.offset() + span.bytes()))
+    return write_huge_page(span, source);
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);
@@ -60,6 +85,7 @@ OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
 }
 
 OpResult SparsePoolFile::fill_zero(PageSpan span) {
+  if (is_huge_page(span)) return create_huge_page(span);
   if (filler_) return filler_->zero(address(span), span.bytes());
   const std::uint64_t start = span.offset();
   const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;

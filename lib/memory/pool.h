@@ -27,7 +27,8 @@ class PoolFile : public HoleFiller {
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
   // Whether blocks that are huge pages may be mapped with one entry: the file has huge pages, and
-  // Linux does not fill the file's holes.
+  // Linux does not fill the file's holes. Then fill() and fill_zero() of a whole block create a
+  // huge page.
   virtual bool maps_huge_pages() const = 0;
   // Where the library itself reads a page. Requires: the page is resident; an access would create
   // it.
@@ -54,11 +55,15 @@ class SparsePoolFile final : public PoolFile {
 
  private:
   std::uintptr_t address(PageSpan span) const { return alias_.address() + span.offset(); }
+  bool is_huge_page(PageSpan span) const;
+  OpResult write_huge_page(PageSpan span, const std::byte* source);
+  OpResult create_huge_page(PageSpan span);
 
   MemoryFile file_;
   Mapping alias_;
-  // Fills holes of the file through the alias, page by page. write(2) could create huge pages,
-  // overwrite existing pages, and fail at the limit on file sizes. Also, an access to a hole of the
+  // Fills holes of the file through the alias, page by page, except where a whole block is to be a
+  // huge page. write(2) could create huge pages, overwrite existing pages, and fail at the limit on
+  // file sizes. Also, an access to a hole of the
   // alias, which would be a bug, raises SIGBUS instead of creating a page that is not accounted
   // for. nullopt: userfaultfd is not permitted; then pages are populated through the alias, which
   // creates no huge pages either.

@@ -150,7 +150,8 @@ void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
 OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p,
                               Reservation& reservation, Entry entry, Motive motive) {
   ProcessorMemory& target = at(p);
-  const bool entered = entry == Entry::at_home && block.state.is_home(p, run);
+  const bool enters = entry == Entry::at_home && block.state.is_home(p, run);
+  const bool entered = enters && !is_huge_page(run, p);
   const OpResult result = fill(target, block.span_of(run), [&](PageSpan rest) {
     return entered ? target.mapper.zero(rest, block.waiter) : target.file.fill_zero(rest);
   });
@@ -158,6 +159,7 @@ OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p
   if (done.count == 0) return result;
   account_creation(block, done, p, reservation);
   if (entered) block.state.mapped(p, done, true);
+  if (enters && !entered) enter_arrived(block, done, p);
   // Without a duration: reading the clock takes as long as a good part of the operation, and the
   // fault's own event has the time.
   recorder_.record({EventKind::populate, motive, {}, p}, block.index, done);
@@ -214,7 +216,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   // 2. The new copy arrives write-protected, or not mapped: while two copies exist, neither can
   // change.
   const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
-  const bool entered = enters && target.mapper.punch_unmaps();
+  const bool entered = enters && target.mapper.punch_unmaps() && !is_huge_page(run, to);
   const OpResult result = copy(block, run, source, target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
@@ -224,7 +226,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
     account_move(block, done, from, to, reservation, motive.cause);
     if (entered) block.state.mapped(to, done, false);
     // 5. One copy, one place: it may be written again.
-    if (enters && !entered) (void)map(block, done, to);
+    if (enters && !entered) enter_arrived(block, done, to);
     allow_writes(block, done, to);
     recorder_.record({EventKind::migration, motive, from, to, begun_ns}, block.index, done);
   }
@@ -238,12 +240,14 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   ProcessorMemory& target = at(to);
   // If the copy fails, the protection stays; the next write lifts it.
   if (const OpStatus status = protect(block, run, from); status != OpStatus::ok) return {status, 0};
-  const bool entered = entry == Entry::at_home && block.state.is_home(to, run);
+  const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
+  const bool entered = enters && !is_huge_page(run, to);
   const OpResult result = copy(block, run, at(from), target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
   account_copy(block, done, to, reservation);
   if (entered) block.state.mapped(to, done, false);
+  if (enters && !entered) enter_arrived(block, done, to);
   recorder_.record({EventKind::duplicate, motive, from, to, begun_ns}, block.index, done);
   return result;
 }
@@ -288,18 +292,24 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
   recorder_.record(
       {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, index,
       run);
-  // A page that cannot be entered now is entered by the next fault on it. Evicted pages are not
-  // expected to be used soon.
-  if (cause == MoveCause::eviction || !block.state.is_home(to, run)) return;
-  if (run.count == pages_per_block && enter_whole(block, to)) return;
-  (void)map(block, run, to);
+  // Evicted pages are not expected to be used soon.
+  if (cause != MoveCause::eviction && block.state.is_home(to, run)) enter_arrived(block, run, to);
+}
+
+bool PageEngine::is_huge_page(PageRun run, Processor p) const {
+  return run.count == pages_per_block && at(p).file.maps_huge_pages();
+}
+
+void PageEngine::enter_arrived(const LockedBlock& block, PageRun run, Processor p) {
+  if (run.count == pages_per_block && enter_whole(block, p)) return;
+  (void)map(block, run, p);
 }
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
-  if (!at(p).file.maps_huge_pages() || !block.state.at(p).mapped.none() ||
+  constexpr PageRun all{0, pages_per_block};
+  if (!is_huge_page(all, p) || !block.state.at(p).mapped.none() ||
       !block.state.resident_beside(p).none())
     return false;
-  constexpr PageRun all{0, pages_per_block};
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
   if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
   // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.

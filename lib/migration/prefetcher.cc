@@ -13,6 +13,8 @@ constexpr int failures_max = 3;
 // How long a task waits for other operations: transfers, view changes, and pages that are reserved
 // for faults.
 constexpr std::uint64_t wait_limit_ns = 1'000'000'000;
+// is_done() looks at requests of up to 128 MiB, which takes some ten microseconds.
+constexpr std::uint64_t looked_at_max = 64 * pages_per_block;
 
 }  // namespace
 
@@ -77,6 +79,33 @@ class Prefetcher::PrefetchJob final : public Copiers::Job {
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
   parts_.copiers.submit(std::make_shared<PrefetchJob>(*this, request, std::move(done)));
+}
+
+bool Prefetcher::is_done(const PrefetchRequest& request) const {
+  // Advice may have more processors map the pages.
+  if (request.kind != PrefetchRequest::Kind::prefetch || parts_.effects.advises()) return false;
+  std::uint64_t pages = 0;
+  for (const PrefetchRange& range : request.ranges) {
+    pages += range.pages.count;
+    if (limits_.host_has_nodes && range.to.kind == Location::Kind::host_node) return false;
+  }
+  return pages <= looked_at_max &&
+         std::ranges::all_of(request.ranges, [&](const PrefetchRange& range) {
+           return is_done(range.pages, range.to.processor());
+         });
+}
+
+bool Prefetcher::is_done(PageSpan pages, Processor to) const {
+  for (BlockIndex index = block_of(pages.first); block_span(index).first < pages.end();
+       index = index.next()) {
+    const PageRun run = run_in_block(index, intersect(pages, block_span(index)));
+    const LockedBlock block(index, parts_.blocks.at(index));
+    const PageMask ready = block.state.at(to).resident & block.state.at(to).mapped;
+    if (!(PageMask::of(run) - (ready - block.state.in_flight())).none() ||
+        !block.state.is_home(to, run))
+      return false;
+  }
+  return true;
 }
 
 // ---- the tasks of a job

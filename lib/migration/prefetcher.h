@@ -48,6 +48,9 @@ class Prefetcher {
   // there is no space, or no memory, stay where they are. No page is brought twice: otherwise two
   // requests could take it from each other for ever.
   void submit(const PrefetchRequest& request, std::function<void()> done);
+  // Whether the request is a prefetch that changes nothing: all pages are at their destination, and
+  // mapped there. False also if that takes long to find out. Not under a block lock.
+  bool is_done(const PrefetchRequest& request) const;
 
  private:
   struct Range : PrefetchRange {
@@ -92,6 +95,7 @@ class Prefetcher {
   TaskState transfer_now(PrefetchTask& task, const LockedBlock& block, const Operation& next)
       REQUIRES(block.state.lock);
   TaskState discard(BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
+  bool is_done(PageSpan pages, Processor to) const;
   // All pages are at the destination: maps them.
   TaskState map_arrived(const BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
   void note_arrival(BlockPart& part, const LockedBlock& block, PageRun run)

@@ -1,6 +1,6 @@
 // Detects sweeps over blocks from faults. When a processor has used most of a block, its next
 // accesses are expected in the next block, upwards or downwards. A few expected blocks are kept for
-// each processor; a new one replaces the oldest.
+// each processor, for a sweep by each of many threads; a new one replaces the oldest.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ class BlockStreams {
   }
 
  private:
-  static constexpr unsigned count = 8;
+  static constexpr unsigned count = 64;
 
   // Encoding of an expected block and its direction; 0 is an empty place. With the bit `followed`,
   // the block before it was accessed as expected.

@@ -25,10 +25,16 @@ PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
   if (!parameters_.prefetches || goes_astray || !(destination == facts.faulting_processor) ||
       thrashing.test(facts.page))
     return {facts.page, 1};
+  const PageMask permitted = PageMask::of(facts.stretch) - thrashing;
+  if ((facts.held & permitted).none() &&
+      streams_.follow(facts.faulting_processor, facts.block.value))
+    return permitted.run_around(facts.page);
   const PageMask along = parameters_.tree.neighbours(faulted, facts.held, thrashing, facts.stretch);
+  const PageMask known = (along | faulted | facts.held) & permitted;
+  if (known.count() >= pages_per_block / 2)
+    streams_.note_dense(facts.faulting_processor, facts.block.value);
   // Pages that are already there do not divide the run.
-  return ((along | faulted | facts.held) & (PageMask::of(facts.stretch) - thrashing))
-      .run_around(facts.page);
+  return known.run_around(facts.page);
 }
 
 Opinion UvmPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const {

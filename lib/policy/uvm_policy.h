@@ -1,9 +1,12 @@
 // The heuristics of NVIDIA's driver, with its parameters: pages that thrash are throttled, then
 // pinned temporarily (policy/thrashing.h); dense neighbourhoods come along with a page
-// (policy/density_tree.h). docs/decisions/policies.md lists the differences and their reasons.
+// (policy/density_tree.h). The driver sees the faults of a sweep by the batch; here they come one by
+// one, so that a sweep over blocks (policy/block_streams.h) brings the whole of the next block.
+// docs/decisions/policies.md lists the differences and their reasons.
 #pragma once
 
 #include "policy/access_costs.h"
+#include "policy/block_streams.h"
 #include "policy/density_tree.h"
 #include "policy/policy.h"
 #include "policy/thrashing.h"
@@ -34,6 +37,7 @@ class UvmPolicy final : public Policy {
 
   const UvmParameters parameters_;
   const AccessCosts access_costs_;
+  mutable BlockStreams streams_;
 };
 
 }  // namespace wherry::impl

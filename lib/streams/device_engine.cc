@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/process/poll.h"
+#include "os/process/spin.h"
 #include "os/process/thread.h"
 #include "trace/recorder.h"
 
@@ -19,6 +20,9 @@ namespace {
 
 // How long a waiting thread sleeps at most before it checks the condition itself.
 constexpr int wait_step_ms = 100;
+// How long it looks for the end of the work before that: a short kernel ends sooner than Linux wakes
+// a thread.
+constexpr std::uint64_t spin_ns = 50'000;
 
 }  // namespace
 
@@ -571,6 +575,9 @@ void DeviceEngine::wait_until(const std::function<bool()>& done) {
                                        {leader_wake_.get(), POLLIN, 0}}};
     check_wait_without(lock_.order());
     lock_.unlock();
+    Spin spin(spin_ns);
+    while (poll_descriptors(descriptors, 0) == 0 && spin.goes_on()) {
+    }
     poll_descriptors(descriptors, wait_step_ms);
     lock_.lock();
     has_leader_ = false;

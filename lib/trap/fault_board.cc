@@ -8,6 +8,7 @@
 #include "os/process/futex.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
+#include "os/process/spin.h"
 #include "os/process/thread.h"
 
 namespace wherry::impl {
@@ -23,7 +24,7 @@ constexpr std::uint64_t host_limit_ns = 30'000'000'000;
 constexpr std::uint64_t change_limit_ns = 5'000'000'000;
 constexpr std::uint64_t claim_limit_ns = 30'000'000'000;
 // The other side usually answers before a sleep and a wake would be over.
-constexpr int yields_before_sleep = 20;
+constexpr std::uint64_t spin_ns = 50'000;
 
 void set_state(FaultSlot& slot, FaultSlot::State state) {
   slot.state.store(state, std::memory_order_release);
@@ -32,11 +33,11 @@ void set_state(FaultSlot& slot, FaultSlot::State state) {
 
 // Waits until the slot's state is not `state`, for a short time. Returns the state.
 std::uint32_t wait_while(const FaultSlot& slot, std::uint32_t state) {
-  for (int i = 0; i < yields_before_sleep; ++i) {
+  Spin spin(spin_ns);
+  do {
     const std::uint32_t now = slot.state.load(std::memory_order_acquire);
     if (now != state) return now;
-    yield_cpu();
-  }
+  } while (spin.goes_on());
   futex_wait(slot.state, state, look_again_ms);
   return slot.state.load(std::memory_order_acquire);
 }

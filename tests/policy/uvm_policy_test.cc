@@ -99,6 +99,27 @@ TEST_CASE("a device that walks through a block takes six faults with prefetching
   }
 }
 
+TEST_CASE("a device that has walked through a block gets the whole of the next block at once") {
+  Game game;
+  FaultFacts facts = game.facts(device, 100);
+  facts.held = {};
+  const auto region_in = [&](std::uint64_t block) {
+    facts.block = impl::BlockIndex{block};
+    return game.policy.on_fault(facts, game.history).region;
+  };
+  CHECK(region_in(4) == PageRun{96, 16});
+  facts.block = impl::BlockIndex{3};
+  facts.held = PageMask::of({0, 256}) - PageMask::of({100, 1});
+  (void)game.policy.on_fault(facts, game.history);
+  facts.held = {};
+  CHECK(region_in(4) == PageRun{0, 512});
+  CHECK(region_in(5) == PageRun{0, 512});
+  CHECK(region_in(9) == PageRun{96, 16});
+  // Only while nothing of the block is there.
+  facts.held = PageMask::of({400, 1});
+  CHECK(region_in(6) == PageRun{96, 16});
+}
+
 TEST_CASE("pages created at their preferred location come as a whole block, and elsewhere alone") {
   Game game;
   FaultFacts facts = game.facts(device, 100);

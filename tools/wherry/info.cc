@@ -126,7 +126,24 @@ std::string pools_text(const Survey& survey) {
   return text;
 }
 
+// Where pools with 2 MiB pages are made.
+std::string_view huge_pools_at(const Survey& survey) {
+  if (survey.features.keeps_holes) {
+    switch (survey.features.huge_tmpfs) {
+      case impl::HugeTmpfsFile::Way::own_privilege:
+        return "tmpfs";
+      case impl::HugeTmpfsFile::Way::user_namespace:
+        return "tmpfs in a user namespace";
+      case impl::HugeTmpfsFile::Way::none:
+        break;
+    }
+  }
+  return "memfd";
+}
+
 std::string copying_text(const Survey& survey) {
+  const std::string huge =
+      fmt::format("2 MiB pages where whole blocks move, else 4 KiB; in a {}", huge_pools_at(survey));
   return fmt::format(
       "Copying\n  {:<12}by {}, {} at most (WHERRY_COPIERS)\n  {:<12}{} (WHERRY_HUGE_PAGES)\n",
       "prefetches",
@@ -134,7 +151,7 @@ std::string copying_text(const Survey& survey) {
           ? "io_uring: copiers"
           : "threads, for want of io_uring: copiers",
       survey.copying.copiers, "pools",
-      survey.huge_pools ? "2 MiB pages where whole blocks move, else 4 KiB" : "4 KiB pages");
+      survey.huge_pools ? huge : "4 KiB pages");
 }
 
 std::string limits_text(const Limits& limits) {
@@ -249,7 +266,8 @@ std::string as_json(const Survey& survey) {
       {"copying",
        {{"io_uring", static_cast<bool>(survey.features.permissions[impl::Request::io_uring])},
         {"copiers", survey.copying.copiers},
-        {"huge_pages", survey.huge_pools}}},
+        {"huge_pages", survey.huge_pools},
+        {"huge_pages_in", survey.huge_pools ? Json(huge_pools_at(survey)) : Json()}}},
       {"limits",
        {{"max_map_count", limit_json(limits.mappings_max)},
         {"mappings", limits.mappings},

@@ -94,7 +94,9 @@ KernelFeatures probe_features() {
   // A raw system call, because glibc 2.36 declares pidfd_open with C++ linkage.
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
-  features.huge_tmpfs = static_cast<bool>(create_on_huge_tmpfs("wherry-probe"));
+  const HugeTmpfsFile huge = create_on_huge_tmpfs("wherry-probe");
+  features.huge_tmpfs = huge.way;
+  if (!huge.file) features.huge_tmpfs_refusal = reason_of(huge);
   features.keeps_holes = MemoryFile::kernel_keeps_holes();
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();
@@ -123,10 +125,14 @@ std::vector<Capability> KernelFeatures::capabilities() const {
   add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,
       "prefetches are copied by kernel threads; without it by the library's threads",
       io_uring_remedy(permissions, io_uring_disabled));
-  add("huge pages in own tmpfs", huge_tmpfs, false,
+  const bool own_tmpfs = huge_tmpfs != HugeTmpfsFile::Way::none;
+  add("huge pages in own tmpfs", own_tmpfs, false,
       "2 MiB pages in pools, and with them prefetches at several times the speed",
-      "run with CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
-      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+      huge_tmpfs_refusal +
+          ": permit user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+          "user.max_user_namespaces above 0; in a container its seccomp profile), or run with "
+          "CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
+          "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   add("holes beside huge pages", keeps_holes, false,
       "migrated pages stay absent when the kernel merges the others; without it no huge "
       "pages",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "os/memory/mapping_count.h"
+#include "os/files/huge_tmpfs.h"
 #include "os/process/permissions.h"
 
 namespace wherry::tool {
@@ -30,7 +31,9 @@ struct KernelFeatures {
   std::optional<int> unprivileged_userfaultfd;  // exists if the kernel has userfaultfd
   std::optional<int> io_uring_disabled;  // exists if the kernel is 6.6 or later and has io_uring
   bool pidfd = false;
-  bool huge_tmpfs = false;   // a detached tmpfs with huge=always can be made
+  // How a detached tmpfs with huge=always can be made, and why not.
+  impl::HugeTmpfsFile::Way huge_tmpfs = impl::HugeTmpfsFile::Way::none;
+  std::string huge_tmpfs_refusal;
   bool keeps_holes = false;  // and the kernel does not fill the holes of its files
   bool move_pages = false;   // the kernel reports which node holds a page
   bool page_frames = false;  // /proc/PID/pagemap shows frame numbers

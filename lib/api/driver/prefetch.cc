@@ -90,6 +90,9 @@ bool is_concurrent(const Runtime& runtime, const StreamHandle& target) {
 CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest request) {
   if (request.ranges.empty()) return CUDA_SUCCESS;
   DeviceEngine& engine = target.context->device.engine;
+  // Nothing is queued before it, and it has nothing to do.
+  if (engine.is_idle(*target.context->work) && runtime.prefetcher().is_done(request))
+    return CUDA_SUCCESS;
   request.epoch = engine.prefetch_epoch(target.stream);
   return to_result(engine.enqueue_operation(
       target.stream, [&runtime, request = std::move(request)](Completion done) {

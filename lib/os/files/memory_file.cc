@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -15,6 +14,7 @@
 
 #include "base/page.h"
 #include "os/files/file_identity.h"
+#include "os/files/huge_tmpfs.h"
 #include "os/memory/mapping.h"
 #include "os/memory/numa.h"
 #include "os/memory/userfaultfd.h"
@@ -87,26 +87,9 @@ bool keeps_holes(int fd) {
 
 }  // namespace
 
-Fd create_on_huge_tmpfs(const std::string& name) {
-  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
-  if (!context) return {};
-  const auto set = [&](const char* key, const char* value) {
-    return ::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) == 0;
-  };
-  // By default a tmpfs holds at most half of the machine's memory.
-  if (!set("huge", "always") || !set("size", "0") ||
-      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
-    return {};
-  const Fd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
-  if (!mount) return {};
-  Fd file(::openat(mount.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file) ::unlinkat(mount.get(), name.c_str(), 0);
-  return file;
-}
-
 bool MemoryFile::kernel_keeps_holes() {
   static const bool keeps = [] {
-    const Fd file = create_on_huge_tmpfs("wherry-probe");
+    const Fd file = create_on_huge_tmpfs("wherry-probe").file;
     return file && set_file_size(file.get(), huge_page) == 0 && keeps_holes(file.get());
   }();
   return keeps;
@@ -114,7 +97,7 @@ bool MemoryFile::kernel_keeps_holes() {
 
 MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
   attach_interposers();  // mlockall() must not populate the file
-  if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name);
+  if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name).file;
   huge_ = fd_ || memfds_have_huge_pages();
   if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd_) throw_errno(errno, "memfd_create " + name);

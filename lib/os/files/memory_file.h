@@ -1,7 +1,6 @@
 // A named in-memory file for pools: sparse, as large as the arena, with holes punched page by page.
-// It has 2 MiB pages where Linux can make them: on a private tmpfs, which is attached nowhere,
-// so that the program's mounts do not change, or as a memfd if the machine is configured for that.
-// Otherwise it is a plain memfd.
+// It has 2 MiB pages where Linux can make them: on a private tmpfs (huge_tmpfs.h), or as a memfd if
+// the machine is configured for that. Otherwise it is a plain memfd.
 #pragma once
 
 #include <cstddef>
@@ -61,10 +60,6 @@ class MemoryFile {
   FileIdentity identity_;
   bool huge_ = false;
 };
-
-// Creates an empty file on a private tmpfs with huge pages, which is mounted nowhere. Returns an
-// empty Fd if that is not permitted.
-Fd create_on_huge_tmpfs(const std::string& name);
 
 // The name and size of a file that MemoryFile created, in this process or another one.
 struct FoundMemoryFile {

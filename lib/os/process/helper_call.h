@@ -1,0 +1,27 @@
+// Calls a function in a short-lived process, the helper, which shares this process's memory, while
+// the calling thread waits: for system calls that a seccomp filter may answer by killing the
+// caller, or that change what a process is. The program does not notice the helper: it gets no
+// SIGCHLD, and wait() does not find it.
+#pragma once
+
+namespace wherry::impl {
+
+struct HelperEnd {
+  int start_error = 0;   // an errno: the helper could not start
+  bool killed = false;   // by a signal
+  bool unending = false;  // it was killed because its time was over
+
+  explicit operator bool() const { return start_error == 0 && !killed; }
+};
+
+// The helper's limit, in seconds. It normally needs a tenth of a millisecond.
+inline constexpr int helper_limit_s = 5;
+
+// `function` should make system calls only: it runs on a stack of 64 KiB, and if it is killed, what
+// it has locked stays locked. Its descriptors are closed when it ends, unless `flags` contains
+// CLONE_FILES: then they are this process's. Further flags are the CLONE_NEW* of clone(2). errno is
+// the caller's, and is preserved. Any thread. Throws std::system_error if there is no memory for
+// the stack.
+HelperEnd call_in_helper(int flags, void (*function)(void*), void* argument);
+
+}  // namespace wherry::impl

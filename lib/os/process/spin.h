@@ -1,0 +1,26 @@
+// A short wait that uses the CPU, for what usually comes sooner than Linux wakes a sleeping thread.
+// Other threads that wait for the CPU get it, and then the wait ends early.
+//
+//   for (Spin spin(limit_ns); !is_there(); )
+//     if (!spin.goes_on()) { sleep until it is there; break; }
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace wherry::impl {
+
+class Spin {
+ public:
+  explicit Spin(std::uint64_t limit_ns) : looked_ns_(now_ns()), end_ns_(looked_ns_ + limit_ns) {}
+
+  // Yields the CPU. False: the limit is over, or another thread needs this CPU. Async-signal-safe.
+  bool goes_on();
+
+ private:
+  std::uint64_t looked_ns_;
+  const std::uint64_t end_ns_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,144 @@
+// Faults that bring whole blocks: Linux's huge pages in the pools, and its huge page-table entries.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+
+#include "support/stage.h"
+#include "support/waiting.h"
+
+using namespace wherry::test;
+
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t{2} << 20;
+constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
+constexpr std::size_t blocks = 3;
+
+Stage& stage() {
+  ::setenv("WHERRY_POLICY", "migrate-always", 1);
+  ::setenv("WHERRY_FAULT_REGION", "2M", 1);
+  static Stage the_stage{"capacity=64M;capacity=64M"};
+  return the_stage;
+}
+
+// Whole blocks of managed memory, at addresses that nobody has ever accessed: a device keeps the
+// page tables of small pages, and Linux enters no huge page where there is one.
+struct Blocks {
+  Blocks() {
+    static std::deque<Words> all;
+    const Words& words = all.emplace_back((blocks + 1) * block_words);
+    const auto start = reinterpret_cast<std::uintptr_t>(words.data());
+    first =
+        words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
+  }
+
+  std::uint64_t* first = nullptr;
+};
+
+// One access in each block.
+void touch(int processor, const Blocks& memory, std::uint64_t value) {
+  const auto write = [first = memory.first, value] {
+    for (std::size_t i = 0; i < blocks; ++i)
+      const_cast<volatile std::uint64_t*>(first)[i * block_words + 77 * page_words] = value;
+  };
+  if (processor == host)
+    write();
+  else
+    stage().session().run(processor, write);
+}
+
+std::uint64_t huge_entries_of(int processor, const Blocks& memory) {
+  return huge_entries(Witness::process_of(index_of(processor)), memory.first);
+}
+
+// Whether the processor comes to map all blocks by one entry each. A thread goes on as soon as the
+// pages are there, and meanwhile the handler maps them.
+bool comes_to_map_whole(int processor, const Blocks& memory, std::uint64_t entries_before) {
+  return comes_true([&] {
+    return huge_entries_of(processor, memory) == entries_before + blocks * block_bytes;
+  });
+}
+
+// By what a prefetch does.
+bool pools_have_huge_pages() {
+  static const bool have = [] {
+    Stage& s = stage();
+    const Blocks memory;
+    s.write_pages(host, memory.first, block_bytes, 1);
+    const std::uint64_t entries = huge_entries_of(device0, memory);
+    WHERRY_TRY(cuMemPrefetchAsync(address_of(memory.first), block_bytes, location_of(device0), 0,
+                                  nullptr));
+    WHERRY_TRY(cuStreamSynchronize(nullptr));
+    return huge_entries_of(device0, memory) > entries;
+  }();
+  if (!have) WARN("skipped: pools have no huge pages here");
+  return have;
+}
+
+}  // namespace
+
+TEST_CASE("a first touch that covers a block creates one huge page", "[system]") {
+  Stage& s = stage();
+  if (!pools_have_huge_pages()) return;
+  for (const int p : {host, device0}) {
+    CAPTURE(p);
+    const Blocks memory;
+    const std::uint64_t entries = huge_entries_of(p, memory);
+    const std::uint64_t faults = Stage::faults();
+    touch(p, memory, 1);
+    CHECK(Stage::faults() - faults == blocks);
+    CHECK(comes_to_map_whole(p, memory, entries));
+    for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+      if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
+  }
+}
+
+TEST_CASE("a fault that moves a block makes it one huge page, with its contents", "[system]") {
+  Stage& s = stage();
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory;
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+    *const_cast<volatile std::uint64_t*>(memory.first + i) = i;
+  for (const int p : {device0, device1, host, device1, device0, host}) {
+    CAPTURE(p);
+    const std::uint64_t faults = Stage::faults();
+    touch(p, memory, 7);
+    CHECK(Stage::faults() - faults == blocks);
+    for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+      if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
+  }
+  touch(device0, memory, 8);
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words) {
+    const std::uint64_t expected = i % block_words == 77 * page_words ? 8 : i;
+    if (memory.first[i] != expected) FAIL("page " << i / page_words);
+  }
+}
+
+TEST_CASE("a block that comes with a fault is mapped by one entry", "[system]") {
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory;
+  for (const int p : {host, device0, device1}) {
+    CAPTURE(p);
+    const std::uint64_t entries = huge_entries_of(p, memory);
+    touch(p, memory, 1);
+    CHECK(comes_to_map_whole(p, memory, entries));
+  }
+}
+
+TEST_CASE("a page of a huge page that is taken away leaves the others where they are", "[system]") {
+  Stage& s = stage();
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory;
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words) memory.first[i] = i;
+  touch(device0, memory, 7);
+  constexpr std::size_t moved = 5 * page_words;
+  WHERRY_TRY(cuMemPrefetchAsync(address_of(memory.first + moved), page_bytes, location_of(host), 0,
+                                nullptr));
+  WHERRY_TRY(cuStreamSynchronize(nullptr));
+  for (std::size_t i = 0; i < block_words; i += page_words)
+    if (s.residents(memory.first + i) != bit_of(i == moved ? host : device0))
+      FAIL("page " << i / page_words);
+  CHECK(memory.first[moved] == moved);
+  CHECK(memory.first[moved + page_words] == moved + page_words);
+}
