@@ -127,14 +127,23 @@ std::span<const PolicyDescription> built_in_policies() {
   return descriptions;
 }
 
+std::string_view policy_for(const AccessCosts& access_costs) {
+  for (const auto& costs : access_costs.percent)
+    if (std::ranges::any_of(costs, [](unsigned percent) { return percent > 100; }))
+      return "adaptive";
+  return "uvm";
+}
+
 std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
-  PolicyChoice choice{descriptions[0].name, {}};
-  if (text.empty()) return choice;
+  PolicyChoice choice{std::string(automatic_policy), {}};
+  if (text.empty() || text == automatic_policy) return choice;
   const std::string_view name = take_word(text);
+  if (name == automatic_policy)
+    return fmt::format("'{}': {} has no parameters", text, automatic_policy);
   const auto* const found = std::ranges::find(
       descriptions, name, [](const auto& row) { return std::string_view(row.name); });
   if (found == std::end(descriptions))
-    return fmt::format("there is no policy '{}'; the policies are: {}", name,
+    return fmt::format("there is no policy '{}'; the policies are: {}, {}", name, automatic_policy,
                        names_of(descriptions));
   choice.name = name;
   while (!text.empty()) {
@@ -159,6 +168,8 @@ std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
 
 std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice,
                                           const AccessCosts& access_costs) {
+  if (choice.name == automatic_policy)
+    return make_policy({std::string(policy_for(access_costs)), {}}, access_costs);
   if (choice.name == "first-touch") return std::make_unique<FirstTouch>();
   if (choice.name == "remote-always") return std::make_unique<RemoteAlways>();
   if (choice.name == "uvm")

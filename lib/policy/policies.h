@@ -28,11 +28,17 @@ struct PolicyDescription {
   std::span<const PolicyParameter> parameters;
 };
 
-// The first one is the default.
 std::span<const PolicyDescription> built_in_policies();
 
+// The default, "auto", stands for the built-in policy that suits the machine: adaptive where some
+// processor accesses another one's memory more slowly than its own, as where devices are nodes of
+// their own. Elsewhere devices are emulated: they stand for GPUs, and uvm does what the driver of
+// GPUs does.
+inline constexpr std::string_view automatic_policy = "auto";
+std::string_view policy_for(const AccessCosts& access_costs);
+
 struct PolicyChoice {
-  std::string name;  // of a built-in policy
+  std::string name;  // automatic_policy, or that of a built-in policy
   // The parameters that differ from their defaults.
   std::map<std::string, std::uint64_t> values;
 };

@@ -1,6 +1,10 @@
 #include "runtime/policy_machine.h"
 
+#include <vector>
+
+#include "base/page.h"
 #include "base/processor.h"
+#include "os/memory/numa.h"
 
 namespace wherry::impl {
 namespace {
@@ -32,6 +36,14 @@ PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
     }
   }
   return machine;
+}
+
+PolicyMachine policy_machine_of(const Topology& topology) {
+  std::vector<PolicyProcessor> processors{
+      {topology.host_nodes.front(), topology.host_capacity / page_size}};
+  for (const DeviceConfig& device : topology.devices)
+    processors.push_back({device.node, device.capacity / page_size, device.emulated});
+  return policy_machine(processors, node_distance);
 }
 
 }  // namespace wherry::impl

@@ -7,6 +7,7 @@
 #include <wherry/policy.hpp>
 
 #include "policy/access_costs.h"
+#include "runtime/topology.h"
 
 namespace wherry::impl {
 
@@ -25,5 +26,8 @@ struct PolicyProcessor {
 // ratios of latencies to that.
 PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
                              const std::function<int(int, int)>& distance);
+
+// The machine of a live run.
+PolicyMachine policy_machine_of(const Topology& topology);
 
 }  // namespace wherry::impl

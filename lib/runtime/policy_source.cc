@@ -57,6 +57,7 @@ CUresult register_policy(const char* name, unsigned version, wherry::make_policy
   if (text.empty() || text.find_first_of(",/") != std::string_view::npos)
     return CUDA_ERROR_INVALID_VALUE;
   if (version != wherry::policy_version) return CUDA_ERROR_NOT_SUPPORTED;
+  if (text == automatic_policy) return CUDA_ERROR_INVALID_VALUE;
   for (const PolicyDescription& policy : built_in_policies())
     if (text == policy.name) return CUDA_ERROR_INVALID_VALUE;
   const LockGuard guard(own_lock);

@@ -6,7 +6,6 @@
 
 #include "memory/touch.h"
 #include "os/files/fd.h"
-#include "os/memory/numa.h"
 #include "os/process/permissions.h"
 #include "policy/advice_rules.h"
 #include "policy/fixed_policies.h"
@@ -14,17 +13,9 @@
 namespace wherry::impl {
 namespace {
 
-PolicyMachine machine_of(const Topology& topology) {
-  std::vector<PolicyProcessor> processors{
-      {topology.host_nodes.front(), topology.host_capacity / page_size}};
-  for (const DeviceConfig& device : topology.devices)
-    processors.push_back({device.node, device.capacity / page_size, device.emulated});
-  return policy_machine(processors, node_distance);
-}
-
 std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
   if (!options.policy) return std::make_unique<MigrateAlways>();
-  auto policy = options.policy(machine_of(options.topology));
+  auto policy = options.policy(policy_machine_of(options.topology));
   if (!policy) throw std::invalid_argument("the policy cannot be made with these parameters");
   return policy;
 }

@@ -325,7 +325,7 @@ TEST_CASE(
   bool used_at_creation = false;
   bool used_during_transfer = false;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
-    if (operation == "zero") used_at_creation = s.address_space.is_in_use(s.whole);
+    if (operation == "fill") used_at_creation = s.address_space.is_in_use(s.whole);
   };
   // The memory is freed while the first piece is copied; the second piece is not begun.
   s.backend_state.during_byte_transfer = [&](const ByteTransfer&) {

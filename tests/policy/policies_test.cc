@@ -46,8 +46,20 @@ constexpr Processor host = Processor::host();
 constexpr Processor device0 = Processor::device(0);
 constexpr Processor device1 = Processor::device(1);
 
-TEST_CASE("every policy is found by its name, and the default one without a name") {
-  CHECK(chosen("").name == impl::built_in_policies()[0].name);
+TEST_CASE("the default policy is the driver's where all memory is alike, else the adaptive one") {
+  CHECK(chosen("").name == "auto");
+  CHECK(chosen("auto").name == "auto");
+  CHECK(refused("auto,far_percent=3").find("no policy 'auto'") == std::string::npos);
+  impl::AccessCosts access_costs;
+  CHECK(impl::policy_for(access_costs) == "uvm");
+  for (auto& costs : access_costs.percent) costs.fill(100);
+  CHECK(impl::policy_for(access_costs) == "uvm");
+  access_costs.percent[1][0] = 210;
+  CHECK(impl::policy_for(access_costs) == "adaptive");
+  CHECK(make_policy(chosen(""), access_costs) != nullptr);
+}
+
+TEST_CASE("every policy is found by its name") {
   for (const auto& policy : impl::built_in_policies()) {
     CHECK(chosen(policy.name).name == policy.name);
     CHECK(make_policy(chosen(policy.name), {}) != nullptr);

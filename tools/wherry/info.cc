@@ -68,6 +68,12 @@ std::string trap_text(const Survey& survey) {
   return text;
 }
 
+std::string policy_text(const Survey& survey) {
+  if (survey.topology.devices.empty()) return {};
+  return fmt::format("Policy\n  {:<12}{} (WHERRY_POLICY)\n  {:<12}{}\n\n", "runs", survey.policy,
+                     "because", survey.policy_reason);
+}
+
 std::string role_of(const Survey& survey, int node) {
   std::string role;
   const auto& hosts = survey.topology.host_nodes;
@@ -174,6 +180,7 @@ std::string as_text(const Survey& survey) {
                      nodes_text(survey) + '\n';
   if (!survey.topology.devices.empty()) text += devices_text(survey) + '\n';
   if (!survey.pools.empty()) text += pools_text(survey) + '\n';
+  text += policy_text(survey);
   return text + copying_text(survey) + '\n' + limits_text(survey.limits);
 }
 
@@ -263,6 +270,7 @@ std::string as_json(const Survey& survey) {
       {"host_nodes", survey.topology.host_nodes},
       {"devices", devices_json(survey)},
       {"pools", pools_json(survey)},
+      {"policy", {{"runs", survey.policy}, {"because", survey.policy_reason}}},
       {"copying",
        {{"io_uring", static_cast<bool>(survey.features.permissions[impl::Request::io_uring])},
         {"copiers", survey.copying.copiers},

@@ -11,6 +11,8 @@
 #include "base/environment.h"
 #include "base/page.h"
 #include "os/files/memory_file.h"
+#include "policy/policies.h"
+#include "runtime/policy_machine.h"
 #include "os/process/userfaultfd_remedy.h"
 #include "runtime/visible_devices.h"
 
@@ -78,6 +80,17 @@ void look_at_trap(Survey& survey) {
     survey.error = std::get<impl::TrapError>(std::move(chosen)).message;
 }
 
+void look_at_policy(Survey& survey) {
+  survey.policy = impl::environment("WHERRY_POLICY");
+  survey.policy_reason = "WHERRY_POLICY is set";
+  if (!survey.policy.empty() && survey.policy != impl::automatic_policy) return;
+  const auto machine = impl::policy_machine_of(survey.topology);
+  survey.policy = impl::policy_for(machine.access_costs);
+  survey.policy_reason = survey.policy == "adaptive"
+                             ? "devices are nodes of their own, and memory differs in speed"
+                             : "all processors have the same memory: devices stand for GPUs";
+}
+
 }  // namespace
 
 Survey take_survey() {
@@ -100,6 +113,7 @@ Survey take_survey() {
   if (auto* topology = std::get_if<impl::Topology>(&chosen)) {
     survey.topology = std::move(*topology);
     impl::keep_visible(survey.topology, impl::environment_value("CUDA_VISIBLE_DEVICES"));
+    look_at_policy(survey);
     try {
       look_at_library(survey);
     } catch (const error& failure) {
