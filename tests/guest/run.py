@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs test programs in an emulated machine with three NUMA nodes, of which the third has no CPUs.
 
-Usage: run.py [--kernel FOLDER] [--limit SECONDS] [--env NAME=VALUE]... PROGRAM [ARGUMENT...]
+Usage: run.py [--kernel FOLDER] [--limit SECONDS] PROGRAM [ARGUMENT...] [+ PROGRAM [ARGUMENT...]]...
 
-Builds a root file system from busybox, the program and the shared libraries that it needs, and
-boots it with the kernel in FOLDER (tools/setup kernel puts one into build/guest). Prints the
-program's output and exits with its exit code: 0 passed, 77 skipped, 1 anything else; also 77 with
-the reason if the machine cannot be built here. Placement and residency in the machine are
-meaningful, timings are not.
+Builds a root file system from busybox, the programs and the shared libraries that they need, and
+boots it once with the kernel in FOLDER (tools/setup kernel puts one into build/guest). The machine
+runs each program in turn, also after one has failed. Prints the output of each and exits with 1 if
+one failed, else with 77 if one was skipped or the machine cannot be built here, else with 0.
+Placement and residency in the machine are meaningful, timings are not.
 """
 
 import argparse
@@ -38,10 +38,12 @@ mount -t tmpfs tmpfs /dev/shm
 # while.
 exec 3>/dev/ttyS1
 stty -F /dev/ttyS1 raw
-{command} </dev/null >&3 2>&3
-echo "{mark} $?" >&3
+{commands}
 poweroff -f
 """
+
+COMMAND = """{words} </dev/null >&3 2>&3
+echo "{mark} $?" >&3"""
 
 MACHINE = [
     "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536M", "-smp", "4",
@@ -77,24 +79,28 @@ def shell_quote(word):
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def build_initrd(folder, busybox, program, arguments, environment, mark):
+def build_initrd(folder, busybox, commands, environment, mark):
     root = folder / "root"
     for name in ("bin", "dev", "proc", "sys", "tmp", "etc"):
         (root / name).mkdir(parents=True)
     shutil.copy(busybox, root / "bin/busybox")
-    # Debug information would be most of the image, and is not needed in the machine.
-    inside = root / "bin" / program.name
-    subprocess.run(["strip", "--strip-debug", "-o", inside, program], check=True)
-    for library in shared_libraries(program):
-        target = root / library.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, target)
+    for program, *_ in commands:
+        # Debug information would be most of the image, and is not needed in the machine.
+        inside = root / "bin" / pathlib.Path(program).name
+        subprocess.run(["strip", "--strip-debug", "-o", inside, program], check=True)
+        for library in shared_libraries(program):
+            target = root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+
+    def line(program, *arguments):
+        words = ["/bin/" + pathlib.Path(program).name, *arguments]
+        return COMMAND.format(words=" ".join(map(shell_quote, words)), mark=mark)
 
     init = root / "init"
     init.write_text(INIT.format(
         environment="\n".join(f"export {shell_quote(setting)}" for setting in environment),
-        command=" ".join(shell_quote(word) for word in ["/bin/" + program.name, *arguments]),
-        mark=mark))
+        commands="\n".join(line(*command) for command in commands)))
     init.chmod(0o755)
 
     image = folder / "initrd"
@@ -129,16 +135,34 @@ def boot(qemu, kernel, image, folder, limit):
     return text(console), text(output), in_time
 
 
+def split(words, separator):
+    """The lists of words between the separators."""
+    lists = [[]]
+    for word in words:
+        if word == separator:
+            lists.append([])
+        else:
+            lists[-1].append(word)
+    return lists
+
+
+def results(output, mark):
+    """What each program printed with its exit code, and what followed the last with None."""
+    pieces = re.split(f"{mark} (\\d+)\n", output)
+    return list(zip(pieces[::2], [int(code) for code in pieces[1::2]] + [None]))
+
+
 def main():
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--kernel", default="build/guest")
     parser.add_argument("--limit", type=float, default=240)
-    parser.add_argument("--env", action="append", default=[])
-    parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.add_argument("commands", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
     options = parser.parse_args()
-    conditions = [f"{name}={value}" for name, value in os.environ.items()
-                  if name.startswith("WHERRY_TEST_")]
+    commands = split(options.commands, "+")
+    if not all(commands):
+        parser.error("a program is missing")
+    environment = [f"{name}={value}" for name, value in os.environ.items()
+                   if name.startswith("WHERRY_TEST_")]
 
     qemu = tool("qemu-system-x86_64", "qemu-system-x86")
     busybox = tool("busybox", "busybox-static")
@@ -151,21 +175,26 @@ def main():
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.kernel) as name:
         folder = pathlib.Path(name)
         mark = f"guest-exit-{secrets.token_hex(8)}"
-        image = build_initrd(folder, busybox, options.program.resolve(), options.arguments,
-                             conditions + options.env, mark)
+        image = build_initrd(folder, busybox, commands, environment, mark)
         console, output, in_time = boot(qemu, kernels[-1], image, folder, options.limit)
 
-    said, marked, code = output.partition(mark)
-    print(said, end="")
-    if not marked:
+    names = [pathlib.Path(command[0]).name for command in commands]
+    ended = results(output, mark)
+    for name, (said, _) in zip(names, ended):
+        print(f"== {name}\n{said}", end="")
+    if len(ended) <= len(commands):
         late = f"the limit of {options.limit:g} s passed"
         why = "the virtual machine stopped" if in_time else late
-        print(f"\n{why} before the program had ended; the kernel's last words:")
+        print(f"\n{why} before the programs had ended; the kernel's last words:")
         print("\n".join(console.splitlines()[-40:]))
         sys.exit(1)
     if re.search(r"\b(BUG|Oops|WARNING):", console):
         print(f"\nthe kernel complained:\n{console}")
-    sys.exit({0: 0, SKIPPED: SKIPPED}.get(int(code), 1))
+    failed = [name for name, (_, code) in zip(names, ended) if code not in (0, SKIPPED)]
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}")
+        sys.exit(1)
+    sys.exit(SKIPPED if any(code == SKIPPED for _, code in ended) else 0)
 
 
 main()
