@@ -56,8 +56,8 @@ class Watchers {
   static std::uint64_t bit(std::size_t handler) { return std::uint64_t{1} << handler; }
 
   const int waiting_max_;
-  std::vector<Fd> kicks_;  // eventfds, by handler; fixed after construction
-  const Fd guard_;         // a timer
+  std::vector<Fd> kicks_;      // eventfds, by handler; fixed after construction
+  const Fd guard_;             // a timer
   std::atomic<int> watching_;  // includes those that were called up and are not awake yet
   std::atomic<std::uint64_t> resting_{0};       // a bit for each handler
   std::atomic<std::uint64_t> guard_end_ns_{0};  // when the guard expires or has expired

@@ -152,8 +152,7 @@ class PageEngine {
   bool is_huge_page(PageRun run, Processor p) const;
   // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
   // its state permits that. A page that cannot be entered now is entered by the next fault on it.
-  void enter_arrived(const LockedBlock& block, PageRun run, Processor p)
-      REQUIRES(block.state.lock);
+  void enter_arrived(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
   // False: the whole block cannot be mapped by one huge entry, and map() enters the pages.
   bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // Enters pages that p's view shows, all writable or all protected, and updates the page state.

@@ -1,7 +1,7 @@
 // The heuristics of NVIDIA's driver, with its parameters: pages that thrash are throttled, then
 // pinned temporarily (policy/thrashing.h); dense neighbourhoods come along with a page
-// (policy/density_tree.h). The driver sees the faults of a sweep by the batch; here they come one by
-// one, so that a sweep over blocks (policy/block_streams.h) brings the whole of the next block.
+// (policy/density_tree.h). The driver sees the faults of a sweep by the batch; here they come one
+// by one, so that a sweep over blocks (policy/block_streams.h) brings the whole of the next block.
 // docs/decisions/policies.md lists the differences and their reasons.
 #pragma once
 

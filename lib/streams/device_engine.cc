@@ -20,8 +20,8 @@ namespace {
 
 // How long a waiting thread sleeps at most before it checks the condition itself.
 constexpr int wait_step_ms = 100;
-// How long it looks for the end of the work before that: a short kernel ends sooner than Linux wakes
-// a thread.
+// How long it looks for the end of the work before that: a short kernel ends sooner than Linux
+// wakes a thread.
 constexpr std::uint64_t spin_ns = 50'000;
 
 }  // namespace

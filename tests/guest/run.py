@@ -162,7 +162,7 @@ def main():
     if not all(commands):
         parser.error("a program is missing")
     environment = [f"{name}={value}" for name, value in os.environ.items()
-                   if name.startswith("WHERRY_TEST_")]
+                   if name.startswith("WHERRY_")]
 
     qemu = tool("qemu-system-x86_64", "qemu-system-x86")
     busybox = tool("busybox", "busybox-static")

@@ -148,16 +148,15 @@ std::string_view huge_pools_at(const Survey& survey) {
 }
 
 std::string copying_text(const Survey& survey) {
-  const std::string huge =
-      fmt::format("2 MiB pages where whole blocks move, else 4 KiB; in a {}", huge_pools_at(survey));
+  const std::string huge = fmt::format("2 MiB pages where whole blocks move, else 4 KiB; in a {}",
+                                       huge_pools_at(survey));
   return fmt::format(
       "Copying\n  {:<12}by {}, {} at most (WHERRY_COPIERS)\n  {:<12}{} (WHERRY_HUGE_PAGES)\n",
       "prefetches",
       survey.features.permissions[impl::Request::io_uring]
           ? "io_uring: copiers"
           : "threads, for want of io_uring: copiers",
-      survey.copying.copiers, "pools",
-      survey.huge_pools ? huge : "4 KiB pages");
+      survey.copying.copiers, "pools", survey.huge_pools ? huge : "4 KiB pages");
 }
 
 std::string limits_text(const Limits& limits) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "os/memory/mapping_count.h"
 #include "os/files/huge_tmpfs.h"
+#include "os/memory/mapping_count.h"
 #include "os/process/permissions.h"
 
 namespace wherry::tool {

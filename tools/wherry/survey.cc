@@ -11,9 +11,9 @@
 #include "base/environment.h"
 #include "base/page.h"
 #include "os/files/memory_file.h"
+#include "os/process/userfaultfd_remedy.h"
 #include "policy/policies.h"
 #include "runtime/policy_machine.h"
-#include "os/process/userfaultfd_remedy.h"
 #include "runtime/visible_devices.h"
 
 namespace wherry::tool {

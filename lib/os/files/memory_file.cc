@@ -97,7 +97,8 @@ bool MemoryFile::kernel_keeps_holes() {
 
 MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
   attach_interposers();  // mlockall() must not populate the file
-  if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name).file;
+  if (wanted == HugePages::if_possible && kernel_keeps_holes())
+    fd_ = create_on_huge_tmpfs(name).file;
   huge_ = fd_ || memfds_have_huge_pages();
   if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd_) throw_errno(errno, "memfd_create " + name);

@@ -7,8 +7,8 @@
 namespace wherry::impl {
 
 struct HelperEnd {
-  int start_error = 0;   // an errno: the helper could not start
-  bool killed = false;   // by a signal
+  int start_error = 0;    // an errno: the helper could not start
+  bool killed = false;    // by a signal
   bool unending = false;  // it was killed because its time was over
 
   explicit operator bool() const { return start_error == 0 && !killed; }
