@@ -75,12 +75,15 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   }
   const bool returns = facts.evicted && facts.residents != 0 && !opinion.region &&
                        decision.destination == facts.faulting_processor;
-  // No page moves, and one remote mapping of the whole stretch costs no more than one of a part.
-  const bool stays_elsewhere = facts.pinned && decision.destination != facts.faulting_processor;
   // The faulting processor only maps pages remotely, whatever region the policy chose: mapping a
   // region remotely costs as much as mapping one page.
   const bool only_maps = decision.destination != facts.faulting_processor && !pins &&
                          (facts.residents & decision.destination.bit()) != 0;
+  // The program wants the pages to stay where they are, and one remote mapping of the whole stretch
+  // costs no more than one of a part.
+  const bool stays_elsewhere =
+      facts.pinned ? decision.destination != facts.faulting_processor
+                   : only_maps && (reason == Reason::preferred || reason == Reason::accessed_by);
   decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion, only_maps);
   FaultFacts first_touch = facts;
   first_touch.residents = 0;

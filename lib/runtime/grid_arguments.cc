@@ -30,47 +30,17 @@ struct Head {
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
               WHERRY_MAX_ARGS_SIZE);
 
-// Reads memory that may be absent, through copies of its pages. Managed memory is not read, because
-// reading would migrate it to the host. Parameters mostly lie side by side, so the latest copies
-// are kept.
-class Searcher {
- public:
-  explicit Searcher(Runtime& runtime) : runtime_(runtime) {}
-
-  // Returns how many bytes could be read.
-  std::size_t read(std::uintptr_t address, std::span<std::byte> into) {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const std::uintptr_t at = address + done;
-      const std::size_t rest =
-          std::min<std::size_t>(into.size() - done, page_size - at % page_size);
-      const Copy* copy = copy_of(round_down(at, page_size));
-      if (copy == nullptr) break;
-      std::memcpy(into.data() + done, copy->bytes.data() + at % page_size, rest);
-      done += rest;
-    }
-    return done;
-  }
-
- private:
-  struct Copy {
-    std::uintptr_t page = 0;  // 0: none
-    std::array<std::byte, page_size> bytes;
+// The part of the memory at the address that is not managed, which reading would migrate to the
+// host.
+MemoryPart unmanaged_part(Runtime& runtime, std::uintptr_t address, std::span<std::byte> into) {
+  const auto is_managed = [&](std::uintptr_t at) {
+    return runtime.heap().offset_of(at).has_value();
   };
-
-  const Copy* copy_of(std::uintptr_t page) {
-    for (const Copy& copy : copies_)
-      if (copy.page == page && page != 0) return &copy;
-    if (page == 0 || runtime_.heap().offset_of(page)) return nullptr;
-    Copy& copy = copies_[next_++ % copies_.size()];
-    copy.page = read_if_readable(page, copy.bytes) ? page : 0;
-    return copy.page == 0 ? nullptr : &copy;
-  }
-
-  Runtime& runtime_;
-  std::array<Copy, 4> copies_;
-  std::size_t next_ = 0;
-};
+  const std::size_t to_page_end = page_size - address % page_size;
+  std::size_t bytes = address == 0 || is_managed(address) ? 0 : into.size();
+  if (bytes > to_page_end && is_managed(address + to_page_end)) bytes = to_page_end;
+  return {address, into.first(bytes)};
+}
 
 // The offset at or after `offset` that a parameter of this size gets.
 std::size_t packed_place(std::size_t offset, std::size_t bytes) {
@@ -109,18 +79,20 @@ bool GridArguments::add(void** pointers, const DeclaredParams& declared, Runtime
       if (!append(pointers[i], declared.sizes[i])) return false;
     return true;
   }
-  Searcher searcher(runtime);
   std::array<std::uintptr_t, undeclared_count> found{};
-  const auto bytes = std::as_writable_bytes(std::span(found));
-  const std::size_t count =
-      searcher.read(reinterpret_cast<std::uintptr_t>(pointers), bytes) / sizeof found[0];
+  MemoryPart list = unmanaged_part(runtime, reinterpret_cast<std::uintptr_t>(pointers),
+                                   std::as_writable_bytes(std::span(found)));
+  read_readable({&list, 1});
+  const std::size_t count = list.read / sizeof found[0];
+  std::array<std::array<std::byte, undeclared_size>, undeclared_count> values;
+  std::array<MemoryPart, undeclared_count> parts;
+  for (std::size_t i = 0; i < count; ++i) parts[i] = unmanaged_part(runtime, found[i], values[i]);
+  read_readable(std::span(parts).first(count));
   for (std::size_t i = 0; i < count; ++i) {
-    std::array<std::byte, undeclared_size> value;
-    const std::size_t size = searcher.read(found[i], value);
-    if (size == 0)
+    if (parts[i].read == 0)
       offsets_.push_back(missing);
     else
-      (void)append(value.data(), size);
+      (void)append(values[i].data(), parts[i].read);
   }
   return true;
 }
@@ -170,8 +142,10 @@ void run_grid(const void* args, std::size_t begin, std::size_t end) {
     std::memcpy(&offset, block + sizeof head + i * sizeof offset, sizeof offset);
     if (offset != missing) params[i] = const_cast<std::byte*>(block + head.data_offset + offset);
   }
-  head.info.begin = begin;
-  head.info.end = end;
+  const unsigned(&block_dim)[3] = head.info.blockDim;
+  const std::size_t block_threads = std::size_t{block_dim[0]} * block_dim[1] * block_dim[2];
+  head.info.begin = begin * block_threads;
+  head.info.end = end * block_threads;
   head.kernel(&head.info, params.data());
 }
 

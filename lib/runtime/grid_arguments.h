@@ -39,7 +39,7 @@ class GridArguments {
 // The offset of a parameter in the buffer that `extra` passes. Requires: it is declared.
 std::size_t packed_offset(const DeclaredParams& declared, std::size_t index);
 
-// In the device: runs such a kernel for the threads [begin, end).
+// In the device: runs such a kernel for the thread blocks [begin, end).
 void run_grid(const void* args, std::size_t begin, std::size_t end);
 
 }  // namespace wherry::impl

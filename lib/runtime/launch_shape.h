@@ -1,4 +1,4 @@
-// How many blocks and threads a launch has.
+// How many thread blocks and threads a launch has.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,14 @@ struct LaunchShape {
   unsigned shared_bytes;
 };
 
-// How many threads that are; nothing: the device has no such launch.
-std::optional<std::size_t> count_threads(const LaunchShape& shape, const Topology& topology,
-                                         int device);
+struct LaunchSize {
+  std::size_t blocks = 1;
+  std::size_t block_threads = 1;
+
+  std::size_t threads() const { return blocks * block_threads; }
+};
+
+// Nothing: the device has no such launch.
+std::optional<LaunchSize> size_of(const LaunchShape& shape, const Topology& topology, int device);
 
 }  // namespace wherry::impl

@@ -575,10 +575,11 @@ void DeviceEngine::wait_until(const std::function<bool()>& done) {
                                        {leader_wake_.get(), POLLIN, 0}}};
     check_wait_without(lock_.order());
     lock_.unlock();
-    Spin spin(spin_ns);
-    while (poll_descriptors(descriptors, 0) == 0 && spin.goes_on()) {
+    for (Spin spin(spin_ns); poll_descriptors(descriptors, 0) == 0;) {
+      if (spin.goes_on()) continue;
+      poll_descriptors(descriptors, wait_step_ms);
+      break;
     }
-    poll_descriptors(descriptors, wait_step_ms);
     lock_.lock();
     has_leader_ = false;
     drain_eventfd(leader_wake_);

@@ -39,8 +39,7 @@ TEST_CASE(
   const AdviceRules rules(16);
   FaultFacts facts = touch(37, {0, 512});
   facts.residents = Processor::host().bit();
-  facts.preferred = Processor::host();
-  Opinion opinion;
+  Opinion opinion{.destination = Processor::host()};
   opinion.region = PageRun{37, 1};
   CHECK(rules.decide(facts, opinion).destination == Processor::host());
   CHECK(rules.decide(facts, opinion).region == PageRun{32, 16});
@@ -49,11 +48,21 @@ TEST_CASE(
   facts.stretch = {36, 4};
   opinion.region = PageRun{37, 1};
   CHECK(rules.decide(facts, opinion).region == PageRun{36, 4});
+  // The program's advice holds for the whole stretch.
+  facts.stretch = {20, 300};
+  const bool preferred = GENERATE(true, false);
+  if (preferred)
+    facts.preferred = Processor::host();
+  else
+    facts.accessed_by = facts.faulting_processor.bit();
+  CHECK(rules.decide(facts, {}).destination == Processor::host());
+  CHECK(rules.decide(facts, {}).region == PageRun{20, 300});
 
   // The policy chooses the region that moves. What stays because of other processors is mapped by
   // regions, except temporary pins.
   facts = touch(37, {0, 512});
   facts.residents = Processor::host().bit();
+  opinion.destination.reset();
   CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
   opinion.destination = Processor::host();
   CHECK(rules.decide(facts, opinion).region == PageRun{32, 16});
@@ -109,9 +118,9 @@ TEST_CASE("pages that were evicted together return together, but not to another 
   facts.evicted = true;
   facts.residents = Processor::host().bit();
   CHECK(rules.decide(facts, {}).region == PageRun{20, 300});
-  facts.preferred = Processor::host();
-  CHECK(rules.decide(facts, {}).destination == Processor::host());
-  CHECK(rules.decide(facts, {}).region == PageRun{32, 16});
+  Opinion opinion{.destination = Processor::host()};
+  CHECK(rules.decide(facts, opinion).destination == Processor::host());
+  CHECK(rules.decide(facts, opinion).region == PageRun{32, 16});
 }
 
 TEST_CASE("without advice the page moves to the faulting processor from wherever it is") {

@@ -48,15 +48,15 @@ void touch(int processor, const Blocks& memory, std::uint64_t value) {
     stage().session().run(processor, write);
 }
 
-std::uint64_t huge_entries_of(int processor, const Blocks& memory) {
-  return huge_entries(Witness::process_of(index_of(processor)), memory.first);
+std::uint64_t huge_entries_of(int processor) {
+  return huge_entries(Witness::process_of(index_of(processor)));
 }
 
 // Whether the processor comes to map all blocks by one entry each. A thread goes on as soon as the
 // pages are there, and meanwhile the handler maps them.
-bool comes_to_map_whole(int processor, const Blocks& memory, std::uint64_t entries_before) {
+bool comes_to_map_whole(int processor, std::uint64_t entries_before) {
   return comes_true(
-      [&] { return huge_entries_of(processor, memory) == entries_before + blocks * block_bytes; });
+      [&] { return huge_entries_of(processor) == entries_before + blocks * block_bytes; });
 }
 
 // By what a prefetch does.
@@ -65,11 +65,11 @@ bool pools_have_huge_pages() {
     Stage& s = stage();
     const Blocks memory;
     s.write_pages(host, memory.first, block_bytes, 1);
-    const std::uint64_t entries = huge_entries_of(device0, memory);
+    const std::uint64_t entries = huge_entries_of(device0);
     WHERRY_TRY(cuMemPrefetchAsync(address_of(memory.first), block_bytes, location_of(device0), 0,
                                   nullptr));
     WHERRY_TRY(cuStreamSynchronize(nullptr));
-    return huge_entries_of(device0, memory) > entries;
+    return huge_entries_of(device0) > entries;
   }();
   if (!have) WARN("skipped: pools have no huge pages here");
   return have;
@@ -83,11 +83,11 @@ TEST_CASE("a first touch that covers a block creates one huge page", "[system]")
   for (const int p : {host, device0}) {
     CAPTURE(p);
     const Blocks memory;
-    const std::uint64_t entries = huge_entries_of(p, memory);
+    const std::uint64_t entries = huge_entries_of(p);
     const std::uint64_t faults = Stage::faults();
     touch(p, memory, 1);
     CHECK(Stage::faults() - faults == blocks);
-    CHECK(comes_to_map_whole(p, memory, entries));
+    CHECK(comes_to_map_whole(p, entries));
     for (std::size_t i = 0; i < blocks * block_words; i += page_words)
       if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
   }
@@ -119,9 +119,9 @@ TEST_CASE("a block that comes with a fault is mapped by one entry", "[system]") 
   const Blocks memory;
   for (const int p : {host, device0, device1}) {
     CAPTURE(p);
-    const std::uint64_t entries = huge_entries_of(p, memory);
+    const std::uint64_t entries = huge_entries_of(p);
     touch(p, memory, 1);
-    CHECK(comes_to_map_whole(p, memory, entries));
+    CHECK(comes_to_map_whole(p, entries));
   }
 }
 

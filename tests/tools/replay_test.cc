@@ -532,7 +532,7 @@ TEST_CASE("a part of the recorded time can be selected") {
   run.touch(host, 0, 40 * us, 100 * us).touch(host, 1, 170 * us, 100 * us).end(290 * us);
   const Timeline timeline = run.timeline();
   const CostModel costs = round_costs();
-  const auto source = find_policy("");
+  const auto source = find_policy("migrate-always");
   const MachineSetting setting = setting_of(timeline);
   const auto policy =
       std::get<PolicySource>(source)(policy_machine_of(run.trace().machine, setting));

@@ -73,7 +73,7 @@ bool is_shape(const cudaLaunchConfig_t& config, CUstream stream) {
   const LaunchShape shape{{config.gridDim.x, config.gridDim.y, config.gridDim.z},
                           {config.blockDim.x, config.blockDim.y, config.blockDim.z},
                           0};
-  return count_threads(shape, Driver::current()->runtime().topology(), device).has_value();
+  return size_of(shape, Driver::current()->runtime().topology(), device).has_value();
 }
 
 cudaError_t launch(const cudaLaunchConfig_t* config, CUstream stream, const void* function,

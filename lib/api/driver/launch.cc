@@ -17,13 +17,13 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, 
     const auto code = find_kernel_code(driver, handle, *stream.context);
     if (!code) return CUDA_ERROR_INVALID_HANDLE;
     Runtime& runtime = driver.runtime();
-    const auto threads = count_threads(shape, runtime.topology(), stream.context->device.ordinal);
+    const auto size = size_of(shape, runtime.topology(), stream.context->device.ordinal);
     const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;
-    if (!threads || (is_packed && (params != nullptr || code->params.sizes == nullptr)))
+    if (!size || (is_packed && (params != nullptr || code->params.sizes == nullptr)))
       return CUDA_ERROR_INVALID_VALUE;
     const wherryLaunchInfo info{0,
                                 0,
-                                *threads,
+                                size->threads(),
                                 {shape.grid[0], shape.grid[1], shape.grid[2]},
                                 {shape.block[0], shape.block[1], shape.block[2]},
                                 shape.shared_bytes};
@@ -37,7 +37,7 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, 
         reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(code->entry));
     return launched(driver, stream,
                     stream.context->device.engine.launch(stream.stream, run_grid, std::move(block),
-                                                         *threads, subject));
+                                                         size->blocks, subject));
   });
 }
 

@@ -96,7 +96,7 @@ typedef struct {
 
 /* A kernel of cuLaunchKernel, exported by a module under its own name (in C++: extern "C").
  * params[i] points to the device's copy of parameter i, aligned to 16 bytes, valid until the call
- * returns. A launch makes several such calls concurrently. */
+ * returns. A launch makes several such calls concurrently, each for whole thread blocks. */
 typedef void (*wherryGridKernel)(const wherryLaunchInfo* info, void** params);
 
 /* Declares the sizes of a kernel's parameters, at most WHERRY_MAX_PARAMS of them:

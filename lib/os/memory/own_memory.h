@@ -7,8 +7,14 @@
 
 namespace wherry::impl {
 
-// Copies the bytes at the address. Returns false if some of them cannot be read, or if this process
-// may not make the call.
-[[nodiscard]] bool read_if_readable(std::uintptr_t address, std::span<std::byte> into);
+struct MemoryPart {
+  std::uintptr_t address = 0;
+  std::span<std::byte> into;
+  std::size_t read = 0;  // set by read_readable()
+};
+
+// Copies from each part the bytes before the first that cannot be read: none if this process may
+// not make the call. Throws std::bad_alloc.
+void read_readable(std::span<MemoryPart> parts);
 
 }  // namespace wherry::impl
