@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "base/check.h"
@@ -57,27 +58,28 @@ bool SparsePoolFile::is_huge_page(PageSpan span) const {
   return span.count == pages_per_block && page_in_block(span.first) == 0 && maps_huge_pages();
 }
 
-// Linux creates the huge page before it copies.
-OpResult SparsePoolFile::write_huge_page(PageSpan span, const std::byte* source) {
-  const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
-  if (result == static_cast<int>(span.bytes())) return {OpStatus::ok, span.bytes()};
-  // Linux may have created and written some pages, and the caller accounts for none of them.
+std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
+  try {
+    FileWindow window(span.bytes());
+    if (window.show(file_.fd(), span.offset(), span.bytes(), FileWindow::Use::creating_pages) != 0)
+      return std::nullopt;
+    return outcome_of(span, populate(window.shown()), 0);
+  } catch (const std::system_error&) {
+    return std::nullopt;  // no address space, or no mapping, is left for the window
+  }
+}
+
+// Linux may have created some of the pages before it failed, and the caller accounts for none.
+OpResult SparsePoolFile::outcome_of(PageSpan span, int result, std::size_t expected) {
+  if (result == static_cast<int>(expected)) return {OpStatus::ok, span.bytes()};
   WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
   return {result == -EINTR || result == -EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 
-OpResult SparsePoolFile::create_huge_page(PageSpan span) {
-  FileWindow window(span.bytes());
-  int error = window.show(file_.fd(), span.offset(), span.bytes(), FileWindow::Use::creating_pages);
-  if (error == 0) error = -populate(window.shown());
-  if (error == 0) return {OpStatus::ok, span.bytes()};
-  WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
-  return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
-}
-
 OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
   if (is_huge_page(span) && may_write_to(span.offset() + span.bytes()))
-    return write_huge_page(span, source);
+    return outcome_of(span, write_at(file_.fd(), span.offset(), {source, span.bytes()}),
+                      span.bytes());
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);
@@ -85,17 +87,16 @@ OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
 }
 
 OpResult SparsePoolFile::fill_zero(PageSpan span) {
-  if (is_huge_page(span)) return create_huge_page(span);
+  if (is_huge_page(span))
+    if (const auto created = create_huge_page(span)) return *created;
   if (filler_) return filler_->zero(address(span), span.bytes());
   const std::uint64_t start = span.offset();
   const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;
   if (bytes == 0) return {OpStatus::occupied, 0};
-  const int error = -populate({alias_.data() + start, bytes});
-  if (error == 0) return {bytes == span.bytes() ? OpStatus::ok : OpStatus::occupied, bytes};
-  // populate() may have created some pages before it failed, and the caller accounts for none of
-  // them.
-  WHERRY_CHECK(file_.punch(start, bytes) == 0, "a part of a pool cannot be freed");
-  return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
+  const PageSpan absent{span.first, bytes / page_size};
+  OpResult created = outcome_of(absent, populate({alias_.data() + start, bytes}), 0);
+  if (created && bytes != span.bytes()) created.status = OpStatus::occupied;
+  return created;
 }
 
 void SparsePoolFile::move_to_node(PageSpan span, int node) {

@@ -56,8 +56,10 @@ class SparsePoolFile final : public PoolFile {
  private:
   std::uintptr_t address(PageSpan span) const { return alias_.address() + span.offset(); }
   bool is_huge_page(PageSpan span) const;
-  OpResult write_huge_page(PageSpan span, const std::byte* source);
-  OpResult create_huge_page(PageSpan span);
+  // Nothing: it cannot be created now, but small pages can.
+  std::optional<OpResult> create_huge_page(PageSpan span);
+  // The status for the result of a write or populate(). If that failed, frees the span's pages.
+  OpResult outcome_of(PageSpan span, int result, std::size_t expected);
 
   MemoryFile file_;
   Mapping alias_;

@@ -99,7 +99,9 @@ bool Prefetcher::is_done(PageSpan pages, Processor to) const {
   for (BlockIndex index = block_of(pages.first); block_span(index).first < pages.end();
        index = index.next()) {
     const PageRun run = run_in_block(index, intersect(pages, block_span(index)));
-    const LockedBlock block(index, parts_.blocks.at(index));
+    Block& state = parts_.blocks.at(index);
+    if (!state.lock.try_lock()) return false;
+    const LockedBlock block(index, state, std::adopt_lock);
     const PageMask ready = block.state.at(to).resident & block.state.at(to).mapped;
     if (!(PageMask::of(run) - (ready - block.state.in_flight())).none() ||
         !block.state.is_home(to, run))

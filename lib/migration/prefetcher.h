@@ -49,7 +49,7 @@ class Prefetcher {
   // requests could take it from each other for ever.
   void submit(const PrefetchRequest& request, std::function<void()> done);
   // Whether the request is a prefetch that changes nothing: all pages are at their destination, and
-  // mapped there. False also if that takes long to find out. Not under a block lock.
+  // mapped there. False also if that takes long to find out. Does not wait.
   bool is_done(const PrefetchRequest& request) const;
 
  private:

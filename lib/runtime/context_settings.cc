@@ -1,5 +1,7 @@
 #include "runtime/context_settings.h"
 
+#include "streams/stream.h"
+
 namespace wherry::impl {
 
 bool are_context_flags(unsigned flags) {
@@ -7,6 +9,19 @@ bool are_context_flags(unsigned flags) {
   return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 &&
          (schedule == CU_CTX_SCHED_AUTO || schedule == CU_CTX_SCHED_SPIN ||
           schedule == CU_CTX_SCHED_YIELD || schedule == CU_CTX_SCHED_BLOCKING_SYNC);
+}
+
+std::uint64_t wait_spin_of(unsigned flags) {
+  // After that the thread checks its condition, and looks again.
+  constexpr std::uint64_t long_spin_ns = 100'000'000;
+  switch (flags & CU_CTX_SCHED_MASK) {
+    case CU_CTX_SCHED_SPIN:
+      return long_spin_ns;
+    case CU_CTX_SCHED_BLOCKING_SYNC:
+      return 0;
+    default:
+      return WorkContext::usual_wait_spin_ns;
+  }
 }
 
 std::optional<std::size_t> ContextSettings::limit(CUlimit which) const {

@@ -1,5 +1,5 @@
-// The settings of a context, which a program can set and query. They have no effect: kernels have
-// the stacks and the heap of their device's process. Any thread.
+// The settings of a context, which a program can set and query. Of these only the way of waiting
+// has an effect: kernels have the stacks and the heap of their device's process. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -7,12 +7,18 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace wherry::impl {
 
 // Whether the flags are valid: at most one way of waiting, and no unknown bit.
 bool are_context_flags(unsigned flags);
+
+// How long a thread that waits for work looks for its end before it sleeps (WorkContext), in ns, by
+// the way of waiting: CU_CTX_SCHED_SPIN as long as other threads do not need the CPU,
+// CU_CTX_SCHED_BLOCKING_SYNC not at all, the others for a moment. Requires: the flags are valid.
+std::uint64_t wait_spin_of(unsigned flags);
 
 class ContextSettings {
  public:

@@ -23,6 +23,12 @@ struct Context {
   const bool primary;
   const std::shared_ptr<WorkContext> work;
   const std::shared_ptr<ContextSettings> settings;
+
+  // Requires: the flags are valid.
+  void set_flags(unsigned flags) const {
+    settings->flags = flags;
+    work->set_wait_spin(wait_spin_of(flags));
+  }
 };
 
 // A stream of the API.

@@ -34,6 +34,15 @@ PolicySource& the_policy = *new PolicySource;
 // nothing then: device processes drop what they do not need themselves.
 thread_local bool starts_device = false;
 
+std::shared_ptr<Context> make_context(Device& device, CUcontext handle, bool primary,
+                                      unsigned flags) {
+  auto context =
+      std::make_shared<Context>(Context{device, handle, primary, device.engine.create_context(),
+                                        std::make_shared<ContextSettings>(flags)});
+  context->set_flags(flags);
+  return context;
+}
+
 class DeviceStart {
  public:
   DeviceStart() { starts_device = true; }
@@ -225,9 +234,7 @@ void Driver::context_ends(const Device& device) {
 CUcontext Driver::create_context(Device& device, unsigned flags) {
   context_begins(device);
   const CUcontext handle = contexts_.reserve();
-  contexts_.assign(handle, std::make_shared<Context>(Context{
-                               device, handle, /*primary=*/false, device.engine.create_context(),
-                               std::make_shared<ContextSettings>(flags)}));
+  contexts_.assign(handle, make_context(device, handle, /*primary=*/false, flags));
   return handle;
 }
 
@@ -253,9 +260,8 @@ WorkStatus Driver::context_status(CUcontext handle) const {
 
 CUcontext Driver::retain_primary_locked(Device& device) {
   if (!device.primary) {
-    device.primary = std::make_shared<Context>(
-        Context{device, device.primary_handle, /*primary=*/true, device.engine.create_context(),
-                std::make_shared<ContextSettings>(device.primary_flags)});
+    device.primary =
+        make_context(device, device.primary_handle, /*primary=*/true, device.primary_flags);
     contexts_.assign(device.primary_handle, device.primary);
     context_begins(device);
   }

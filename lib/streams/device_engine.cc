@@ -20,9 +20,6 @@ namespace {
 
 // How long a waiting thread sleeps at most before it checks the condition itself.
 constexpr int wait_step_ms = 100;
-// How long it looks for the end of the work before that: a short kernel ends sooner than Linux
-// wakes a thread.
-constexpr std::uint64_t spin_ns = 50'000;
 
 }  // namespace
 
@@ -169,7 +166,8 @@ WorkStatus DeviceEngine::run_inline(const std::shared_ptr<Stream>& stream,
     if (status != WorkStatus::ok) return status;
     const auto context = stream->context_.lock();
     ticket = context->last_ticket_;
-    wait_until([&]() REQUIRES(lock_) { return *turn || stream->epoch_ != epoch; });
+    wait_until([&]() REQUIRES(lock_) { return *turn || stream->epoch_ != epoch; },
+               context->wait_spin_ns_);
     // Work that has been dropped never begins; work that has begun is waited for.
     if (!*turn)
       return context->status_ != WorkStatus::ok ? context->status_.load()
@@ -501,12 +499,13 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
     for (const auto& other : context->streams_)
       if (other->kind_ == StreamKind::blocking) add(other);
   }
-  wait_until([&]() REQUIRES(lock_) {
+  const auto all_done = [&]() REQUIRES(lock_) {
     return std::all_of(positions.begin(), positions.end(),
                        [&](const Position& position) REQUIRES(lock_) {
                          return is_done(*position.stream, position.last_ticket);
                        });
-  });
+  };
+  wait_until(all_done, context->wait_spin_ns_);
   for (const auto& position : positions) position.stream->prefetch_epoch_ = 0;
   const bool is_lost =
       std::any_of(positions.begin(), positions.end(), [](const Position& position) {
@@ -526,7 +525,7 @@ WorkStatus DeviceEngine::wait(const Recording& recording) {
 WorkStatus DeviceEngine::wait_all(const std::shared_ptr<WorkContext>& context) {
   const LockGuard guard(lock_);
   const std::uint64_t last = context->last_ticket_;
-  wait_until([&]() REQUIRES(lock_) { return is_done(*context, last); });
+  wait_until([&]() REQUIRES(lock_) { return is_done(*context, last); }, context->wait_spin_ns_);
   for (const auto& stream : context->streams_) stream->prefetch_epoch_ = 0;
   return context->status_;
 }
@@ -561,7 +560,7 @@ bool DeviceEngine::is_done(const WorkContext& context, std::uint64_t last_ticket
 // One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the
 // events. This saves the detour through the engine's thread. The other waiting threads sleep until
 // the leader has taken them.
-void DeviceEngine::wait_until(const std::function<bool()>& done) {
+void DeviceEngine::wait_until(const std::function<bool()>& done, std::uint64_t spin_ns) {
   while (!done()) {
     if (has_leader_ || !target_) {
       changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));

@@ -1,8 +1,11 @@
 // Settings of contexts and devices that a program sets and reads.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
+#include <wherry/wherry.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <ctime>
 #include <string>
 #include <thread>
 
@@ -222,4 +225,42 @@ TEST_CASE("the runtime API sets and returns the same settings", "[api]") {
   CHECK(peer == 1);
   CHECK(cudaDeviceReset() == cudaSuccess);
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}
+
+TEST_CASE("a thread that waits for a long kernel sleeps, however its context waits", "[api]") {
+  session();
+  const unsigned flags =
+      GENERATE(CU_CTX_SCHED_AUTO, CU_CTX_SCHED_YIELD, CU_CTX_SCHED_BLOCKING_SYNC);
+  CAPTURE(flags);
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate(&context, nullptr, flags, 0) == CUDA_SUCCESS);
+  const auto cpu_ms = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  };
+  const auto nap = [](const void*, std::size_t, std::size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  };
+  REQUIRE(wherryLaunchKernel(nullptr, nap, nullptr, 0, 1) == CUDA_SUCCESS);
+  const auto before = cpu_ms();
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(cpu_ms() - before < 200);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a context that spins waits for its kernels, too", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_SPIN, 0) == CUDA_SUCCESS);
+  const Managed<int> done(1);
+  const auto nap = [](const void* args, std::size_t, std::size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    **static_cast<int* const*>(args) = 1;
+  };
+  int* const word = done.data();
+  REQUIRE(wherryLaunchKernel(nullptr, nap, &word, sizeof word, 1) == CUDA_SUCCESS);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(*word == 1);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }

@@ -35,7 +35,7 @@ CUresult set_primary_flags(CUdevice dev, unsigned flags, bool also_active) {
     const LockGuard guard(device->lock);
     if (device->primary && !also_active) return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
     device->primary_flags = flags;
-    if (device->primary) device->primary->settings->flags = flags;
+    if (device->primary) device->primary->set_flags(flags);
     return CUDA_SUCCESS;
   });
 }
@@ -57,7 +57,7 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
 CUresult cuCtxSetFlags(unsigned int flags) {
   return enter_current([&](const Context& context) {
     if (!are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-    context.settings->flags = flags;
+    context.set_flags(flags);
     return CUDA_SUCCESS;
   });
 }
