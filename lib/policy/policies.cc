@@ -135,11 +135,14 @@ std::string_view policy_for(const AccessCosts& access_costs) {
 }
 
 std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
-  PolicyChoice choice{std::string(automatic_policy), {}};
-  if (text.empty() || text == automatic_policy) return choice;
+  PolicyChoice choice{descriptions[0].name, {}};
+  if (text.empty()) return choice;
   const std::string_view name = take_word(text);
-  if (name == automatic_policy)
-    return fmt::format("'{}': {} has no parameters", text, automatic_policy);
+  if (name == automatic_policy) {
+    if (!text.empty()) return fmt::format("'{}': {} has no parameters", text, automatic_policy);
+    choice.name = automatic_policy;
+    return choice;
+  }
   const auto* const found = std::ranges::find(
       descriptions, name, [](const auto& row) { return std::string_view(row.name); });
   if (found == std::end(descriptions))

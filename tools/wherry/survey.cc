@@ -83,12 +83,17 @@ void look_at_trap(Survey& survey) {
 void look_at_policy(Survey& survey) {
   survey.policy = impl::environment("WHERRY_POLICY");
   survey.policy_reason = "WHERRY_POLICY is set";
-  if (!survey.policy.empty() && survey.policy != impl::automatic_policy) return;
+  if (survey.policy.empty()) {
+    survey.policy = impl::built_in_policies().front().name;
+    survey.policy_reason = "it is the default";
+  }
+  if (survey.policy != impl::automatic_policy) return;
   const auto machine = impl::policy_machine_of(survey.topology);
   survey.policy = impl::policy_for(machine.access_costs);
-  survey.policy_reason = survey.policy == "adaptive"
-                             ? "devices are nodes of their own, and memory differs in speed"
-                             : "all processors have the same memory: devices stand for GPUs";
+  survey.policy_reason =
+      survey.policy == "adaptive"
+          ? "auto: devices are nodes of their own, and memory differs in speed"
+          : "auto: all processors have the same memory, so devices stand for GPUs";
 }
 
 }  // namespace
