@@ -136,7 +136,7 @@ void FaultDaemon::guard() {
     pollfd timer{watchers_.guard().get(), POLLIN, 0};
     poll_descriptors({&timer, 1}, -1);
     drain_eventfd(watchers_.guard());
-    watchers_.call_up_if_none_watches();
+    watchers_.look();
   }
 }
 
@@ -152,6 +152,9 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
   std::uint64_t seen = 0;
   bool watches = true;
   std::uint64_t spin_end_ns = 0;  // 0: does not spin
+  const auto look_for_a_while = [&] {
+    if (placement_.spin_ns != 0) spin_end_ns = now_ns() + placement_.spin_ns;
+  };
   const auto answer = [&](Fault fault) {
     if (watches) watchers_.begin_answer();
     const FaultSource& source = *fault.source;
@@ -163,7 +166,7 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       source.answered(fault.message, fault.refused);
     }
     if (watches) watchers_.end_answer();
-    if (placement_.spin_ns != 0) spin_end_ns = now_ns() + placement_.spin_ns;
+    look_for_a_while();
   };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next
@@ -173,7 +176,10 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       current = sources();
       polled.set_sources(current);
     }
-    if (!watches) watches = watchers_.is_called_up(handler);
+    if (!watches && watchers_.is_called_up(handler)) {
+      watches = true;
+      look_for_a_while();
+    }
     const auto due = earlier(postponed.next_due(), service_.temporary_pins().next_end());
     int ready = 0;
     if (watches && spin_end_ns != 0) {
@@ -203,7 +209,12 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
     // depend on a fault whose message no handler has read yet.
     const std::uint64_t now = now_ns();
     while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
+    const auto pins_end = service_.temporary_pins().next_end();
+    if (!pins_end || *pins_end > now) continue;
+    // May wait for the locks of blocks.
+    if (watches) watchers_.begin_answer();
     service_.temporary_pins().end_due(now);
+    if (watches) watchers_.end_answer();
   }
 }
 

@@ -18,32 +18,53 @@ void Watchers::tell_all() const {
   set_timer(guard_, now_ns());
 }
 
-// The guard expires after `watching_` was changed, so its thread sees the change. If the timer
-// expires later than now, that holds for the present setting.
 void Watchers::begin_answer() {
-  if (watching_.fetch_sub(1) > 1 || resting_.load() == 0) return;
-  const std::uint64_t now = now_ns();
-  std::uint64_t end = guard_end_ns_.load();
-  if (end > now || !guard_end_ns_.compare_exchange_strong(end, now + guard_ns)) return;
-  set_timer(guard_, now + guard_ns);
+  if (watching_.fetch_sub(1) == 1) set_guard();
 }
 
+// If the guard is set already, look() clears `guard_is_set_` before it reads `watching_`, so it
+// sees what the caller has changed.
+void Watchers::set_guard() {
+  const bool can_rest = kicks_.size() > static_cast<std::size_t>(waiting_max_);
+  if (can_rest && !guard_is_set_.exchange(true)) set_timer(guard_, now_ns() + guard_ns);
+}
+
+void Watchers::look() {
+  guard_is_set_.store(false);
+  if (watching_.load() > 0) return;
+  call_up_one();
+  // Until a handler watches: the one that was called up may be busy with postponed faults.
+  set_guard();
+}
+
+// The bit is set before the handler stops counting as a watcher: whoever finds that none watches
+// finds this one resting.
 bool Watchers::try_rest(std::size_t handler) {
-  int watching = watching_.load();
-  do {
-    if (watching <= waiting_max_) return false;
-  } while (!watching_.compare_exchange_weak(watching, watching - 1));
   resting_.fetch_or(bit(handler));
+  int watching = watching_.load();
+  while (watching > waiting_max_)
+    if (watching_.compare_exchange_weak(watching, watching - 1)) return true;
+  if ((resting_.fetch_and(~bit(handler)) & bit(handler)) == 0) called_up_.fetch_sub(1);
+  return false;
+}
+
+bool Watchers::is_called_up(std::size_t handler) {
+  if ((resting_.load() & bit(handler)) != 0) return false;
+  watching_.fetch_add(1);
+  called_up_.fetch_sub(1);
   return true;
 }
 
-void Watchers::call_up_beside(int watching) {
-  if (watching_.load() > watching) return;
+void Watchers::share_work() {
+  if (watching_.load() <= 1 && called_up_.load() <= 0) call_up_one();
+}
+
+void Watchers::call_up_one() {
   std::uint64_t resting = resting_.load();
   do {
     if (resting == 0) return;
   } while (!resting_.compare_exchange_weak(resting, resting & (resting - 1)));
-  watching_.fetch_add(1);
+  called_up_.fetch_add(1);
   signal_eventfd(kicks_[static_cast<std::size_t>(std::countr_zero(resting))]);
 }
 

@@ -6,8 +6,9 @@
 // that comes in between waits for the answer's end. That is shorter than the wake-up of another
 // handler, except
 // - if more faults are waiting at the end of the answer: then the watcher shares the work;
-// - if the answer takes long, whatever the reason: then the guard timer expires, and its thread
-//   calls up another handler. The timer is set at most once per `guard_ns`.
+// - if the answer takes long, whatever the reason: the guard looks every `guard_ns` while faults
+// are
+//   answered, and calls up one more handler as long as none watches.
 //
 // Thread-safe, without locks and allocations.
 #pragma once
@@ -24,7 +25,6 @@ class Watchers {
  public:
   // At most this many handlers: one bit each.
   static constexpr std::size_t handlers_max = 64;
-  // A fault waits at most this long only because no handler watches, if one rests.
   static constexpr std::uint64_t guard_ns = 1'000'000;
 
   // All handlers begin as watchers. At most `waiting_max` of them, at least 1, may wait for faults
@@ -33,7 +33,7 @@ class Watchers {
 
   // Readable when the handler is called up, or when all were told to look.
   const Fd& kick(std::size_t handler) const { return kicks_[handler]; }
-  // Readable when call_up_if_none_watches() has to be called, or when all were told to look.
+  // Readable when look() has to be called, or when all were told to look.
   const Fd& guard() const { return guard_; }
   // Makes every kick, and the guard, readable.
   void tell_all() const;
@@ -43,24 +43,26 @@ class Watchers {
   void end_answer() { watching_.fetch_add(1); }
   // The calling watcher wants to rest. False: it goes on watching, because too few others do.
   bool try_rest(std::size_t handler);
-  // Whether the handler, which rests, has been called up: it is a watcher again.
-  bool is_called_up(std::size_t handler) const { return (resting_.load() & bit(handler)) == 0; }
-  // Calls up a resting handler if none watches.
-  void call_up_if_none_watches() { call_up_beside(0); }
+  // The calling handler rests. Whether it has been called up: then it is a watcher from now on.
+  bool is_called_up(std::size_t handler);
   // The calling watcher has found a fault that waited for it: calls up a resting handler if no
-  // other handler watches.
-  void share_work() { call_up_beside(1); }
+  // other handler watches or has been called up.
+  void share_work();
+  // For the guard's thread: calls up a resting handler if none watches.
+  void look();
 
  private:
-  void call_up_beside(int watching);
+  void call_up_one();
+  void set_guard();
   static std::uint64_t bit(std::size_t handler) { return std::uint64_t{1} << handler; }
 
   const int waiting_max_;
-  std::vector<Fd> kicks_;      // eventfds, by handler; fixed after construction
-  const Fd guard_;             // a timer
-  std::atomic<int> watching_;  // includes those that were called up and are not awake yet
-  std::atomic<std::uint64_t> resting_{0};       // a bit for each handler
-  std::atomic<std::uint64_t> guard_end_ns_{0};  // when the guard expires or has expired
+  std::vector<Fd> kicks_;                  // eventfds, by handler; fixed after construction
+  const Fd guard_;                         // a timer
+  std::atomic<int> watching_;              // handlers that watch now
+  std::atomic<std::uint64_t> resting_{0};  // a bit for each handler that may be called up
+  std::atomic<int> called_up_{0};          // handlers that were, and do not watch yet
+  std::atomic<bool> guard_is_set_{false};
 };
 
 }  // namespace wherry::impl

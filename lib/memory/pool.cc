@@ -63,7 +63,12 @@ std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
     FileWindow window(span.bytes());
     if (window.show(file_.fd(), span.offset(), span.bytes(), FileWindow::Use::creating_pages) != 0)
       return std::nullopt;
-    return outcome_of(span, populate(window.shown()), 0);
+    const std::uint64_t end = span.offset() + span.bytes();
+    if (file_.first_data(span.offset(), end) != end)
+      return std::nullopt;  // finds the occupied page
+    const OpResult created = outcome_of(span, populate(window.shown()), 0);
+    if (created.status == OpStatus::no_memory) return std::nullopt;
+    return created;
   } catch (const std::system_error&) {
     return std::nullopt;  // no address space, or no mapping, is left for the window
   }
@@ -77,9 +82,12 @@ OpResult SparsePoolFile::outcome_of(PageSpan span, int result, std::size_t expec
 }
 
 OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
-  if (is_huge_page(span) && may_write_to(span.offset() + span.bytes()))
-    return outcome_of(span, write_at(file_.fd(), span.offset(), {source, span.bytes()}),
-                      span.bytes());
+  if (is_huge_page(span) && may_write_to(span.offset() + span.bytes())) {
+    const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
+    const OpResult written = outcome_of(span, result, span.bytes());
+    // Without memory for all of it, or with a page that cannot be read, some pages may be copied.
+    if (written.status != OpStatus::no_memory) return written;
+  }
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);
@@ -88,7 +96,7 @@ OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
 
 OpResult SparsePoolFile::fill_zero(PageSpan span) {
   if (is_huge_page(span))
-    if (const auto created = create_huge_page(span)) return *created;
+    if (const auto created = create_huge_page(span)) return *created;  // else small pages
   if (filler_) return filler_->zero(address(span), span.bytes());
   const std::uint64_t start = span.offset();
   const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;

@@ -80,10 +80,11 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   const bool only_maps = decision.destination != facts.faulting_processor && !pins &&
                          (facts.residents & decision.destination.bit()) != 0;
   // The program wants the pages to stay where they are, and one remote mapping of the whole stretch
-  // costs no more than one of a part.
+  // costs no more than one of a part. (A coarse grain may create pages in the region.)
   const bool stays_elsewhere =
       facts.pinned ? decision.destination != facts.faulting_processor
-                   : only_maps && (reason == Reason::preferred || reason == Reason::accessed_by);
+                   : only_maps && facts.grain == 1 &&
+                         (reason == Reason::preferred || reason == Reason::accessed_by);
   decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion, only_maps);
   FaultFacts first_touch = facts;
   first_touch.residents = 0;

@@ -89,6 +89,8 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
   if (constraints.keep_view && !facts.pinned) {
     to.destination = block.view(facts.faulting_processor, facts.page);
     to.reason = Reason::no_mappings;
+    to.region =
+        aligned_part(to.region, facts.page, std::max<unsigned>(facts.grain, pages_per_region));
     to.fills = false;
   }
 

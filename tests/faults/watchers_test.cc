@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <thread>
 #include <vector>
 
@@ -33,95 +34,106 @@ TEST_CASE("handlers rest until as few watch as may wait for faults") {
   CHECK_FALSE(watchers.is_called_up(1));
 }
 
-TEST_CASE("a handler whose answer takes long calls up one that rests, if none watches") {
+TEST_CASE(
+    "during an answer beside which no handler watches the guard calls up one after the other") {
   Watchers watchers(3, 1);
   REQUIRE(watchers.try_rest(1));
   REQUIRE(watchers.try_rest(2));
   watchers.begin_answer();
-  watchers.call_up_if_none_watches();
-  CHECK(watchers.is_called_up(1));
+  REQUIRE(is_guard_readable(watchers, 10'000));
+  watchers.look();
   CHECK(is_kicked(watchers, 1));
-  CHECK_FALSE(watchers.is_called_up(2));
-  // Handler 1 watches now, although it may not be awake yet.
-  watchers.call_up_if_none_watches();
-  CHECK_FALSE(watchers.is_called_up(2));
   CHECK_FALSE(is_kicked(watchers, 2));
+  // Handler 1 is busy, and does not come.
+  REQUIRE(is_guard_readable(watchers, 10'000));
+  watchers.look();
+  CHECK(is_kicked(watchers, 2));
+  CHECK(watchers.is_called_up(2));
+  // Now handler 2 watches.
+  REQUIRE(is_guard_readable(watchers, 10'000));
+  watchers.look();
+  CHECK_FALSE(is_guard_readable(watchers, 20));
+  CHECK(watchers.is_called_up(1));
   watchers.end_answer();
   CHECK(watchers.try_rest(0));
-  CHECK_FALSE(watchers.try_rest(1));
+  CHECK(watchers.try_rest(1));
+  CHECK_FALSE(watchers.try_rest(2));
 }
 
-TEST_CASE("a watcher that finds more faults than it answers shares them") {
-  Watchers watchers(3, 1);
-  REQUIRE(watchers.try_rest(1));
-  REQUIRE(watchers.try_rest(2));
-  watchers.share_work();
-  CHECK(watchers.is_called_up(1));
-  // Two watch: a third one is not needed until both answer.
-  watchers.share_work();
-  CHECK_FALSE(watchers.is_called_up(2));
-  watchers.begin_answer();
-  watchers.share_work();
-  CHECK(watchers.is_called_up(2));
-}
-
-TEST_CASE("the guard expires during an answer if no handler watches") {
+TEST_CASE("the guard looks again after it was told to look early") {
   Watchers watchers(2, 1);
   REQUIRE(watchers.try_rest(1));
-  for (int answer = 0; answer < 2; ++answer) {
-    watchers.begin_answer();
-    CHECK(is_guard_readable(watchers, 10'000));
-    watchers.end_answer();
-  }
-}
-
-TEST_CASE("the guard does not expire if another handler watches, or none rests") {
-  Watchers watchers(3, 2);
-  watchers.begin_answer();
-  watchers.begin_answer();
-  watchers.begin_answer();
-  for (int i = 0; i < 3; ++i) watchers.end_answer();
-  REQUIRE(watchers.try_rest(2));
   watchers.begin_answer();
   watchers.end_answer();
-  CHECK_FALSE(is_guard_readable(watchers, 20));
+  watchers.tell_all();
+  REQUIRE(is_guard_readable(watchers, 10'000));
+  watchers.look();
+  watchers.begin_answer();
+  CHECK(is_guard_readable(watchers, 10'000));
 }
 
-TEST_CASE("without handlers that rest nothing happens") {
-  Watchers watchers(1, 1);
-  CHECK_FALSE(watchers.try_rest(0));
+TEST_CASE(
+    "a watcher that finds more faults than it answers shares them with one handler at a time") {
+  Watchers watchers(4, 1);
+  for (std::size_t i = 1; i < 4; ++i) REQUIRE(watchers.try_rest(i));
+  watchers.share_work();
+  CHECK(is_kicked(watchers, 1));
+  // Until handler 1 watches no other one is called.
+  watchers.share_work();
+  CHECK_FALSE(is_kicked(watchers, 2));
+  CHECK(watchers.is_called_up(1));
+  watchers.share_work();
+  CHECK_FALSE(is_kicked(watchers, 2));
+  // Two watch, and one of them answers.
   watchers.begin_answer();
-  watchers.call_up_if_none_watches();
-  CHECK_FALSE(is_kicked(watchers, 0));
-  watchers.tell_all();
-  CHECK(is_kicked(watchers, 0));
+  watchers.share_work();
+  CHECK(is_kicked(watchers, 2));
+}
+
+TEST_CASE("the guard is not set if another handler watches, or none may rest") {
+  Watchers two(3, 2);
+  REQUIRE(two.try_rest(2));
+  two.begin_answer();
+  CHECK_FALSE(is_guard_readable(two, 20));
+  Watchers all(2, 2);
+  all.begin_answer();
+  all.begin_answer();
+  CHECK_FALSE(is_guard_readable(all, 20));
 }
 
 TEST_CASE("handlers that rest and are called up all the time leave at least one that watches") {
   constexpr int handlers = 4;
   constexpr int rounds = 20'000;
   Watchers watchers(handlers, 1);
+  std::array<bool, handlers> watches{};
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < handlers; ++i)
     threads.emplace_back([&, i] {
-      bool watches = true;
+      bool watching = true;
       for (int round = 0; round < rounds; ++round) {
-        if (!watches) {
-          watches = watchers.is_called_up(i);
+        if (!watching) {
+          watching = watchers.is_called_up(i);
           continue;
         }
         watchers.begin_answer();
-        watchers.call_up_if_none_watches();
+        watchers.look();
         watchers.end_answer();
-        watches = !watchers.try_rest(i);
+        watchers.share_work();
+        watching = !watchers.try_rest(i);
       }
+      watches[i] = watching;
     });
   for (std::thread& thread : threads) thread.join();
-  int watching = 0;
-  for (std::size_t i = 0; i < handlers; ++i) watching += watchers.is_called_up(i) ? 1 : 0;
-  CHECK(watching >= 1);
-  // Their number is known: all but one may rest.
+  for (std::size_t i = 0; i < handlers; ++i) watches[i] = watches[i] || watchers.is_called_up(i);
+  // All but one may rest.
+  int left = 0;
   for (std::size_t i = 0; i < handlers; ++i)
-    if (watching > 1 && watchers.is_called_up(i) && watchers.try_rest(i)) --watching;
-  CHECK(watching == 1);
+    if (watches[i] && !watchers.try_rest(i)) ++left;
+  CHECK(left == 1);
+  // None is called up that does not rest.
+  watchers.begin_answer();
+  watchers.look();
+  int called = 0;
+  for (std::size_t i = 0; i < handlers; ++i) called += is_kicked(watchers, i) ? 1 : 0;
+  CHECK(called >= 1);
 }

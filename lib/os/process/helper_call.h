@@ -10,8 +10,6 @@ struct HelperEnd {
   int start_error = 0;    // an errno: the helper could not start
   bool killed = false;    // by a signal
   bool unending = false;  // it was killed because its time was over
-
-  explicit operator bool() const { return start_error == 0 && !killed; }
 };
 
 // The helper's limit, in seconds. It normally needs a tenth of a millisecond.

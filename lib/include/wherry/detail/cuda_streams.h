@@ -104,7 +104,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 
 /* Creates an event of the current context. Flags:
  *   - CU_EVENT_DISABLE_TIMING: the event has no time.
- *   - CU_EVENT_BLOCKING_SYNC: no effect, because every wait here sleeps.
+ *   - CU_EVENT_BLOCKING_SYNC: no effect: every wait looks for a moment, then sleeps.
  *   - CU_EVENT_INTERPROCESS, only together with CU_EVENT_DISABLE_TIMING: other processes may open
  *     the event (cuIpcGetEventHandle).
  * Errors:
