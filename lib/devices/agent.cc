@@ -106,8 +106,9 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       try {
         start_host_watch(start);
         state.trap->run();
-        start_workers(*start.board, *start.completion,
-                      {start.options->ordinal, start.options->workers, start.options->cpus});
+        if (!start_workers(*start.board, *start.completion,
+                           {start.options->ordinal, start.options->workers, start.options->cpus}))
+          reply.error = EDEADLK;
       } catch (const std::system_error& error) {
         reply.error = error.code().value();
       }

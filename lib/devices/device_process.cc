@@ -351,8 +351,12 @@ const Fd& DeviceProcess::fault_notifier() const {
 void DeviceProcess::run() {
   Command command;
   command.kind = CommandKind::run;
-  if (const int error = state_->send_command(command))
-    throw_errno(error, "starting a device's workers");
+  const int error = state_->send_command(command);
+  if (error == EDEADLK)
+    throw_errno(error,
+                "a device's workers do not run: other threads used an allocator that is not "
+                "prepared for fork() while devices started");
+  if (error != 0) throw_errno(error, "starting a device's workers");
 }
 
 bool DeviceProcess::try_post(const LaunchRequest& request) {

@@ -12,10 +12,6 @@
 namespace wherry::impl {
 namespace {
 
-// A program that launches kernels one after the other launches the next one within this time, and
-// then no worker has to be woken for it.
-constexpr std::uint64_t spin_ns = 50'000;
-
 constexpr std::uint64_t bit(unsigned slot) {
   return std::uint64_t{1} << slot;
 }
@@ -77,7 +73,8 @@ std::optional<LaunchPiece> try_take_piece(LaunchBoard& board) {
 
 LaunchPiece take_piece(LaunchBoard& board) {
   constexpr int sleep_limit_ms = 1000;
-  Spin spin(spin_ns);
+  // A program that launches kernels one after the other launches the next one within this time.
+  Spin spin(usual_spin_ns);
   do {
     if (const auto piece = try_take_piece(board)) return *piece;
   } while (spin.goes_on());

@@ -65,10 +65,9 @@ class SparsePoolFile final : public PoolFile {
   Mapping alias_;
   // Fills holes of the file through the alias, page by page, except where a whole block is to be a
   // huge page. write(2) could create huge pages, overwrite existing pages, and fail at the limit on
-  // file sizes. Also, an access to a hole of the
-  // alias, which would be a bug, raises SIGBUS instead of creating a page that is not accounted
-  // for. nullopt: userfaultfd is not permitted; then pages are populated through the alias, which
-  // creates no huge pages either.
+  // file sizes. Also, an access to a hole of the alias, which would be a bug, raises SIGBUS instead
+  // of creating a page that is not accounted for. nullopt: userfaultfd is not permitted; then pages
+  // are populated through the alias, which creates no huge pages either.
   const std::optional<Userfaultfd> filler_;
 };
 

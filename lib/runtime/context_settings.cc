@@ -20,7 +20,7 @@ std::uint64_t wait_spin_of(unsigned flags) {
     case CU_CTX_SCHED_BLOCKING_SYNC:
       return 0;
     default:
-      return WorkContext::usual_wait_spin_ns;
+      return usual_spin_ns;
   }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "devices/device_process.h"
+#include "os/process/spin.h"
 
 namespace wherry::impl {
 
@@ -125,12 +126,11 @@ class WorkContext {
   // How long a thread that waits for the context's work looks for its end before it sleeps, if no
   // other thread needs the CPU. A short kernel ends sooner than Linux wakes a thread. Any thread.
   void set_wait_spin(std::uint64_t ns) { wait_spin_ns_.store(ns, std::memory_order_relaxed); }
-  static constexpr std::uint64_t usual_wait_spin_ns = 50'000;
 
  private:
   friend class DeviceEngine;
 
-  std::atomic<std::uint64_t> wait_spin_ns_ = usual_wait_spin_ns;
+  std::atomic<std::uint64_t> wait_spin_ns_ = usual_spin_ns;
 
   // The status of every call from now on. Written under the lock, but read by each call without it.
   std::atomic<WorkStatus> status_ = WorkStatus::ok;

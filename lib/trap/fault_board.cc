@@ -23,8 +23,6 @@ constexpr std::uint64_t host_limit_ns = 30'000'000'000;
 // ends it.
 constexpr std::uint64_t change_limit_ns = 5'000'000'000;
 constexpr std::uint64_t claim_limit_ns = 30'000'000'000;
-// The other side usually answers before a sleep and a wake would be over.
-constexpr std::uint64_t spin_ns = 50'000;
 
 void set_state(FaultSlot& slot, FaultSlot::State state) {
   slot.state.store(state, std::memory_order_release);
@@ -33,7 +31,7 @@ void set_state(FaultSlot& slot, FaultSlot::State state) {
 
 // Waits until the slot's state is not `state`, for a short time. Returns the state.
 std::uint32_t wait_while(const FaultSlot& slot, std::uint32_t state) {
-  Spin spin(spin_ns);
+  Spin spin(usual_spin_ns);
   do {
     const std::uint32_t now = slot.state.load(std::memory_order_acquire);
     if (now != state) return now;

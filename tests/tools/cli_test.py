@@ -467,6 +467,16 @@ class Info(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("unknown key 'capcity'", done.stderr)
 
+    def test_a_policy_that_does_not_exist_is_an_error_and_does_not_run(self):
+        done = wherry("info", "--json", environment=TWO_DEVICES | {"WHERRY_POLICY": "addaptive"})
+        self.assertEqual(done.returncode, 1)
+        info = json.loads(done.stdout)
+        self.assertIsNone(info["policy"])
+        self.assertTrue(info["error"])
+        self.assertIn("addaptive", done.stderr)
+        done = wherry("info", environment=TWO_DEVICES | {"WHERRY_POLICY": "addaptive"})
+        self.assertNotIn("addaptive", done.stdout)
+
     def test_help_and_version(self):
         for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["bench", "--help"],
                           ["bench", "oversubscribe", "--help"], ["policies", "--help"],

@@ -69,7 +69,7 @@ std::string trap_text(const Survey& survey) {
 }
 
 std::string policy_text(const Survey& survey) {
-  if (survey.topology.devices.empty()) return {};
+  if (survey.policy.empty()) return {};
   return fmt::format("Policy\n  {:<12}{} (WHERRY_POLICY)\n  {:<12}{}\n\n", "runs", survey.policy,
                      "because", survey.policy_reason);
 }
@@ -269,7 +269,9 @@ std::string as_json(const Survey& survey) {
       {"host_nodes", survey.topology.host_nodes},
       {"devices", devices_json(survey)},
       {"pools", pools_json(survey)},
-      {"policy", {{"runs", survey.policy}, {"because", survey.policy_reason}}},
+      {"policy", survey.policy.empty()
+                     ? Json()
+                     : Json{{"runs", survey.policy}, {"because", survey.policy_reason}}},
       {"copying",
        {{"io_uring", static_cast<bool>(survey.features.permissions[impl::Request::io_uring])},
         {"copiers", survey.copying.copiers},

@@ -118,9 +118,9 @@ Survey take_survey() {
   if (auto* topology = std::get_if<impl::Topology>(&chosen)) {
     survey.topology = std::move(*topology);
     impl::keep_visible(survey.topology, impl::environment_value("CUDA_VISIBLE_DEVICES"));
-    look_at_policy(survey);
     try {
       look_at_library(survey);
+      look_at_policy(survey);  // the library accepts it
     } catch (const error& failure) {
       if (survey.error.empty()) survey.error = failure.what();
     }

@@ -37,7 +37,7 @@ struct Survey {
   impl::Topology topology;  // empty if `error` says why none can be chosen
   impl::CopySettings copying;
   bool huge_pools = false;  // whether pools may have huge pages
-  std::string policy;       // as it runs: what `auto` stands for
+  std::string policy;       // as it runs: what `auto` stands for; empty: none runs
   std::string policy_reason;
   Limits limits;                     // read after the library has started
   std::vector<DeviceState> devices;  // as started

@@ -11,6 +11,9 @@
 
 namespace wherry::impl {
 
+// For an answer of another thread. It is about the time that Linux takes for a sleep and a wake.
+inline constexpr std::uint64_t usual_spin_ns = 50'000;
+
 class Spin {
  public:
   explicit Spin(std::uint64_t limit_ns) : looked_ns_(now_ns()), end_ns_(looked_ns_ + limit_ns) {}
