@@ -169,8 +169,8 @@ class DeviceEngine {
   void operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
   // The first waiting thread looks for `spin_ns` before it sleeps.
-  void wait_until(const std::function<bool()>& done,
-                  std::uint64_t spin_ns = usual_spin_ns) REQUIRES(lock_);
+  void wait_until(const std::function<bool()>& done, std::uint64_t spin_ns = usual_spin_ns)
+      REQUIRES(lock_);
   void wait_for_given() REQUIRES(lock_);
   bool is_done(const Stream& stream, std::uint64_t last_ticket) const REQUIRES(lock_);
   bool is_done(const WorkContext& context, std::uint64_t last_ticket) const REQUIRES(lock_);
