@@ -19,8 +19,8 @@ std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
 }
 
 std::size_t Arena::largest_size(int processors) {
-  // One alias for each pool, the arena itself, and the annex.
-  const std::uint64_t views = static_cast<std::uint64_t>(processors) + 2;
+  // Two aliases for each pool, the arena itself, and the annex.
+  const std::uint64_t views = 2 * static_cast<std::uint64_t>(processors) + 2;
   return round_down(64 * 1024 * gib / views, gib);
 }
 

@@ -64,7 +64,7 @@ int retry_after_freezes(std::size_t wanted, const Copy& copy) {
   }
 }
 
-// The common part of both backends: choosing the copy method, and the window that it needs.
+// The common part of both backends: choosing the copy method, and the memory that it needs.
 class PoolBackend : public CopyBackend {
  protected:
   using Pools = std::span<const std::unique_ptr<SparsePoolFile>>;
@@ -73,8 +73,13 @@ class PoolBackend : public CopyBackend {
     for (unsigned i = 0; i < slots; ++i) windows_.emplace_back(block_size);
   }
 
-  // Chooses the method and prepares the slot's window. Returns nullopt if there is no window.
-  std::optional<CopyMethod> prepare(unsigned slot, const PageTransfer& transfer) {
+  // How a transfer of pages is made, and the memory from which a write or into which a read copies.
+  struct PageCopy {
+    CopyMethod method;
+    std::span<std::byte> memory;
+  };
+  // Chooses the method and prepares the memory. Returns nullopt if there is none.
+  std::optional<PageCopy> prepare(unsigned slot, const PageTransfer& transfer) {
     const bool whole_block = transfer.span.count == pages_per_block;
     const bool huge = target(transfer).has_huge_pages();
     // A write of less than a block could create a whole huge page, and other processors may hold
@@ -82,13 +87,20 @@ class PoolBackend : public CopyBackend {
     const bool writes = transfer.kind != PageTransfer::Kind::create &&
                         method_ == CopyMethod::write && (whole_block || !huge) &&
                         may_write_to(transfer.span.offset() + transfer.span.bytes());
-    const auto use = writes        ? FileWindow::Use::reading
-                     : whole_block ? FileWindow::Use::creating_pages
-                                   : FileWindow::Use::creating_small_pages;
-    const int fd = writes ? source(transfer).fd() : target(transfer).fd();
-    if (windows_[slot].show(fd, transfer.span.offset(), transfer.span.bytes(), use) != 0)
+    const CopyMethod method = writes ? CopyMethod::write : CopyMethod::read;
+    const SparsePoolFile& seen = pool(writes ? transfer.from : transfer.to);
+    if (whole_block && seen.maps_huge_pages()) {
+      const std::span<std::byte> memory = seen.block_alias(transfer.span);
+      // Linux enters the pages first. A write that meets an absent source page would clear the
+      // page that it is about to fill, and begin again.
+      if (writes) fetch(memory);
+      return PageCopy{method, memory};
+    }
+    const auto use = writes ? FileWindow::Use::reading : FileWindow::Use::creating_small_pages;
+    if (windows_[slot].show(seen.file().fd(), transfer.span.offset(), transfer.span.bytes(), use) !=
+        0)
       return std::nullopt;
-    return writes ? CopyMethod::write : CopyMethod::read;
+    return PageCopy{method, windows_[slot].shown()};
   }
   // Whether a punch is sure to free the pages. Linux may be temporarily unable to split a huge
   // page, so a punch of a part of one may free none.
@@ -141,15 +153,15 @@ class PoolBackend : public CopyBackend {
     return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
   }
   // Performs the prepared copy in the calling thread.
-  TransferResult transfer_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
+  TransferResult transfer_here(unsigned slot, const PageTransfer& transfer, const PageCopy& copy) {
     const std::uint64_t offset = transfer.span.offset();
     TransferResult outcome{slot};
     if (transfer.kind == PageTransfer::Kind::create) {
-      outcome.status = impl::status_of(populate(window(slot)), 0);
+      outcome.status = impl::status_of(populate(copy.memory), 0);
     } else {
-      const int result = method == CopyMethod::write
-                             ? write_at(target(transfer).fd(), offset, window(slot))
-                             : read_at(source(transfer).fd(), offset, window(slot));
+      const int result = copy.method == CopyMethod::write
+                             ? write_at(target(transfer).fd(), offset, copy.memory)
+                             : read_at(source(transfer).fd(), offset, copy.memory);
       outcome.status = impl::status_of(result, transfer.span.bytes());
     }
     if (outcome.status == OpStatus::ok && transfer.kind == PageTransfer::Kind::move)
@@ -183,7 +195,6 @@ class PoolBackend : public CopyBackend {
                    : impl::status_of(result, transfer.bytes);
   }
 
-  std::span<std::byte> window(unsigned slot) const { return windows_[slot].shown(); }
   void close_window(unsigned slot) { windows_[slot].hide(); }
 
   const MemoryFile& source(const PageTransfer& transfer) const {
@@ -241,8 +252,8 @@ class RingBackend final : public PoolBackend {
   unsigned slots() const override { return ring_slots; }
 
   void begin(unsigned slot, const PageTransfer& transfer) override {
-    const auto method = prepare(slot, transfer);
-    if (!method) {
+    const auto copy = prepare(slot, transfer);
+    if (!copy) {
       over_.push_back({slot, OpStatus::no_memory, false});
       return;
     }
@@ -250,15 +261,15 @@ class RingBackend final : public PoolBackend {
     const bool moves = transfer.kind == PageTransfer::Kind::move;
     const auto link = moves ? IoRing::Link::next : IoRing::Link::none;
     if (transfer.kind == PageTransfer::Kind::create)
-      ring_->populate(window(slot), tag(slot, 0));
-    else if (*method == CopyMethod::write)
-      ring_->write(target(transfer).fd(), offset, window(slot), tag(slot, 0), link);
+      ring_->populate(copy->memory, tag(slot, 0));
+    else if (copy->method == CopyMethod::write)
+      ring_->write(target(transfer).fd(), offset, copy->memory, tag(slot, 0), link);
     else
-      ring_->read(source(transfer).fd(), offset, window(slot), tag(slot, 0), link);
+      ring_->read(source(transfer).fd(), offset, copy->memory, tag(slot, 0), link);
     if (moves) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
     if (!submit()) {
       say_once_that_ring_is_busy();
-      over_.push_back(transfer_here(slot, transfer, *method));
+      over_.push_back(transfer_here(slot, transfer, *copy));
       return;
     }
     under_way_[slot] = {
@@ -364,9 +375,9 @@ class PlainBackend final : public PoolBackend {
 
  private:
   TransferResult run(const PageTransfer& transfer) {
-    const auto method = prepare(0, transfer);
-    if (!method) return {0, OpStatus::no_memory, false};
-    return transfer_here(0, transfer, *method);
+    const auto copy = prepare(0, transfer);
+    if (!copy) return {0, OpStatus::no_memory, false};
+    return transfer_here(0, transfer, *copy);
   }
   TransferResult run(const ByteTransfer& transfer) {
     const auto way = prepare(0, transfer);

@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
-#include "os/files/file_window.h"
 #include "os/memory/numa.h"
 
 namespace wherry::impl {
@@ -21,6 +20,12 @@ std::optional<Userfaultfd> make_filler(std::optional<UffdAccess> access) {
   return Userfaultfd(Userfaultfd::create(*access), /*raises_sigbus=*/true);
 }
 
+// Without memory for a whole block, or with a source page that cannot be read, there may be memory
+// for some of the block's pages.
+std::optional<OpResult> unless_short_of_memory(const OpResult& result) {
+  return result.status == OpStatus::no_memory ? std::nullopt : std::optional(result);
+}
+
 }  // namespace
 
 SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
@@ -29,6 +34,9 @@ SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes,
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
                                  access ? Access::read : Access::write)),
       filler_(make_filler(access)) {
+  if (maps_huge_pages())
+    block_alias_ = Mapping::file_alias(file_.fd(), arena_bytes, block_size, Access::write,
+                                       /*huge_pages=*/true);
   if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
@@ -59,19 +67,29 @@ bool SparsePoolFile::is_huge_page(PageSpan span) const {
 }
 
 std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
-  try {
-    FileWindow window(span.bytes());
-    if (window.show(file_.fd(), span.offset(), span.bytes(), FileWindow::Use::creating_pages) != 0)
-      return std::nullopt;
-    const std::uint64_t end = span.offset() + span.bytes();
-    if (file_.first_data(span.offset(), end) != end)
-      return std::nullopt;  // finds the occupied page
-    const OpResult created = outcome_of(span, populate(window.shown()), 0);
-    if (created.status == OpStatus::no_memory) return std::nullopt;
-    return created;
-  } catch (const std::system_error&) {
-    return std::nullopt;  // no address space, or no mapping, is left for the window
+  if (!is_absent(block_alias(span))) return std::nullopt;  // finds the occupied page
+  return unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));
+}
+
+std::optional<OpResult> SparsePoolFile::write_huge_page(PageSpan span, const std::byte* source) {
+  if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
+  const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
+  return unless_short_of_memory(outcome_of(span, result, span.bytes()));
+}
+
+// One thread at a time writes: Linux need not clear the page first, but locks the file. The others
+// do not wait for that lock. They let Linux create the page and copy into it, which takes up to
+// twice the time.
+std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std::byte* source) {
+  if (!being_written_.exchange(true, std::memory_order_acquire)) {
+    const auto written = write_huge_page(span, source);
+    being_written_.store(false, std::memory_order_release);
+    return written;
   }
+  const auto created = create_huge_page(span);
+  if (!created || !*created) return created;
+  const int result = copy_memory(block_alias(span), {source, span.bytes()});
+  return unless_short_of_memory(outcome_of(span, result, span.bytes()));
 }
 
 // Linux may have created some of the pages before it failed, and the caller accounts for none.
@@ -82,12 +100,8 @@ OpResult SparsePoolFile::outcome_of(PageSpan span, int result, std::size_t expec
 }
 
 OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
-  if (is_huge_page(span) && may_write_to(span.offset() + span.bytes())) {
-    const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
-    const OpResult written = outcome_of(span, result, span.bytes());
-    // Without memory for all of it, or with a page that cannot be read, some pages may be copied.
-    if (written.status != OpStatus::no_memory) return written;
-  }
+  if (is_huge_page(span))
+    if (const auto filled = fill_huge_page(span, source)) return *filled;  // else small pages
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);

@@ -2,8 +2,10 @@
 // memory/capacity.h.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/page.h"
@@ -52,12 +54,19 @@ class SparsePoolFile final : public PoolFile {
   MemoryFile& file() { return file_; }
   const MemoryFile& file() const { return file_; }
   const Mapping& alias_mapping() const { return alias_; }
+  // A whole block, mapped where copies read and create huge pages without a change of mappings.
+  // An access to an absent page creates it. Requires: maps_huge_pages().
+  std::span<std::byte> block_alias(PageSpan span) const {
+    return {block_alias_.data() + span.offset(), span.bytes()};
+  }
 
  private:
   std::uintptr_t address(PageSpan span) const { return alias_.address() + span.offset(); }
   bool is_huge_page(PageSpan span) const;
-  // Nothing: it cannot be created now, but small pages can.
+  // These create a huge page. Nothing: it cannot be created now, but small pages can.
   std::optional<OpResult> create_huge_page(PageSpan span);
+  std::optional<OpResult> fill_huge_page(PageSpan span, const std::byte* source);
+  std::optional<OpResult> write_huge_page(PageSpan span, const std::byte* source);
   // The status for the result of a write or populate(). If that failed, frees the span's pages.
   OpResult outcome_of(PageSpan span, int result, std::size_t expected);
 
@@ -69,6 +78,9 @@ class SparsePoolFile final : public PoolFile {
   // of creating a page that is not accounted for. nullopt: userfaultfd is not permitted; then pages
   // are populated through the alias, which creates no huge pages either.
   const std::optional<Userfaultfd> filler_;
+  Mapping block_alias_;  // see block_alias(); empty if there are no huge pages
+  // A fill() writes to the file. Linux locks a file for as long as a write takes.
+  std::atomic<bool> being_written_{false};
 };
 
 }  // namespace wherry::impl

@@ -171,7 +171,8 @@ OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* wait
     engine_.abort_transfer(block, transfer);
     return outcome.status;
   }
-  engine_.complete_transfer(block, transfer, outcome, leaving.reservation);
+  // Evicted pages are not expected to be used soon.
+  engine_.complete_transfer(block, transfer, outcome, leaving.reservation, Entry::none);
   done.moved += transfer.run.count;
   // The result does not matter: an access before the views have followed faults.
   (void)effects_.follow(block, transfer.run);

@@ -269,7 +269,8 @@ OpStatus PageEngine::begin_transfer(const LockedBlock& block, InFlightTransfer& 
 }
 
 void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
-                                   const TransferResult& outcome, Reservation& reservation) {
+                                   const TransferResult& outcome, Reservation& reservation,
+                                   Entry entry) {
   const auto& [index, run, kind, from, to, cause, begun_ns] = transfer;
   // No processor has mapped the new copy yet, and none can write the old one: the order of the
   // punch and of the state does not matter here.
@@ -292,8 +293,7 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
   recorder_.record(
       {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, index,
       run);
-  // Evicted pages are not expected to be used soon.
-  if (cause != MoveCause::eviction && block.state.is_home(to, run)) enter_arrived(block, run, to);
+  if (entry == Entry::at_home && block.state.is_home(to, run)) enter_arrived(block, run, to);
 }
 
 bool PageEngine::is_huge_page(PageRun run, Processor p) const {
@@ -307,9 +307,10 @@ void PageEngine::enter_arrived(const LockedBlock& block, PageRun run, Processor 
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   constexpr PageRun all{0, pages_per_block};
-  if (!is_huge_page(all, p) || !block.state.at(p).mapped.none() ||
-      !block.state.resident_beside(p).none())
-    return false;
+  const ProcessorPages& here = block.state.at(p);
+  const bool calm = here.mapped.none() && block.state.resident_beside(p).none() &&
+                    block.state.in_flight().none() && block.state.is_home(p, all);
+  if (!is_huge_page(all, p) || here.resident != PageMask::of(all) || !calm) return false;
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
   if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
   // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.

@@ -75,9 +75,9 @@ class PageEngine {
   OpStatus begin_transfer(const LockedBlock& block, InFlightTransfer& transfer)
       REQUIRES(block.state.lock);
   // The backend has copied the pages: they are in their new pool, and mapped at its processor
-  // where that sees its own pool, unless they were evicted.
+  // where `entry` permits that and the processor sees its own pool.
   void complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
-                         const TransferResult& outcome, Reservation& reservation)
+                         const TransferResult& outcome, Reservation& reservation, Entry entry)
       REQUIRES(block.state.lock);
   // The backend has failed: the pages are where they were, with their rights.
   void abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
@@ -104,6 +104,9 @@ class PageEngine {
   // Requires: p's view of all of them is the same pool, which holds them. absent: Linux says that
   // the pool does not hold them. incomplete: not all could be entered; the caller looks again.
   OpResult map(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
+  // Maps the whole block by one huge entry, if its state and p's pool permit that. Returns false if
+  // they do not; map() may enter the pages then.
+  bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
   void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
@@ -153,8 +156,6 @@ class PageEngine {
   // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
   // its state permits that. A page that cannot be entered now is entered by the next fault on it.
   void enter_arrived(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  // False: the whole block cannot be mapped by one huge entry, and map() enters the pages.
-  bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // Enters pages that p's view shows, all writable or all protected, and updates the page state.
   OpStatus enter(const LockedBlock& block, PageRun run, Processor p, bool writable)
       REQUIRES(block.state.lock);

@@ -15,9 +15,9 @@ namespace {
 constexpr std::string_view variable = "WHERRY_ARENA";
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-// The arena, the annex, and an alias of each pool.
+// The arena, the annex, and two aliases of each pool.
 std::uint64_t views_of(int processors) {
-  return static_cast<std::uint64_t>(processors) + 2;
+  return 2 * static_cast<std::uint64_t>(processors) + 2;
 }
 
 // Address space that does not grow with the arena: fixed bookkeeping, the stacks and heaps of the

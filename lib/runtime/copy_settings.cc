@@ -9,7 +9,7 @@ namespace wherry::impl {
 namespace {
 
 // More do not move more on machines that were tried.
-constexpr std::size_t copiers_default_max = 4;
+constexpr std::size_t copiers_default_max = 8;
 constexpr unsigned copiers_max = 16;
 
 }  // namespace

@@ -77,9 +77,9 @@ TEST_CASE(
     "an address space limit is refused; the message has its value, the minimum, and an arena that "
     "fits") {
   ArenaSurroundings limited = free_machine();
-  limited.address_space_limit = 8 * gib;
+  limited.address_space_limit = 16 * gib;
   const std::string line = refused("", limited);
-  CHECK(has(line, "RLIMIT_AS (ulimit -v) is 8192M"));
+  CHECK(has(line, "RLIMIT_AS (ulimit -v) is 16384M"));
   const std::size_t at = line.find("WHERRY_ARENA=");
   REQUIRE(at != std::string::npos);
   const std::string offered = line.substr(at + std::string("WHERRY_ARENA=").size());

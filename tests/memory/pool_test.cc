@@ -4,17 +4,22 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <future>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "os/files/file_io.h"
 #include "os/process/permissions.h"
 #include "support/descriptors.h"
+#include "support/kernel_view.h"
 
 using namespace wherry::impl;
 using wherry::test::allocated_bytes;
+using wherry::test::huge_entries;
 
 TEST_CASE("a pool's file is filled where it has no pages, and only there") {
   SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
@@ -30,6 +35,36 @@ TEST_CASE("a pool's file is filled where it has no pages, and only there") {
   REQUIRE(pool.fill_zero({{5}, 1}));
   CHECK(*pool.alias({5}) == std::byte{0});
   CHECK(allocated_bytes(pool.file().fd()) == 3 * page_size);
+}
+
+TEST_CASE("a block is filled while a write of another block holds the file's lock") {
+  const auto access = permissions().userfaultfd();
+  SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible, access);
+  if (!pool.maps_huge_pages() || !serves_system_calls(access)) {
+    WARN("skipped: pools have no huge pages here, or userfaultfd serves no system calls");
+    return;
+  }
+  // The first write waits for its source, because nobody answers the fault.
+  const Mapping absent = Mapping::zeroed(block_size);
+  const Userfaultfd uffd(Userfaultfd::create(*access));
+  REQUIRE(uffd.register_missing(absent.address(), absent.size()) == 0);
+  OpResult first;
+  std::thread writer([&] { first = pool.fill({{0}, pages_per_block}, absent.data()); });
+  std::optional<FaultMessage> fault;
+  while (!fault) fault = uffd.read_message();
+
+  std::vector<std::byte> data(block_size, std::byte{7});
+  data.back() = std::byte{8};
+  const PageSpan second{{pages_per_block}, pages_per_block};
+  auto filled = std::async(std::launch::async, [&] { return pool.fill(second, data.data()); });
+  CHECK(filled.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
+  REQUIRE(uffd.unregister_range(absent.address(), absent.size()) == 0);
+  CHECK(filled.get());
+  CHECK(std::ranges::equal(pool.block_alias(second), data));
+  CHECK(huge_entries(::getpid(), pool.block_alias(second).data()) == block_size);
+  writer.join();
+  CHECK(first);
+  CHECK(allocated_bytes(pool.file().fd()) == 2 * block_size);
 }
 
 TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be freed later") {

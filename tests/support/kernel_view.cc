@@ -172,17 +172,6 @@ std::uint64_t huge_entries(pid_t process, const void* address) {
   no_answer("smaps");
 }
 
-std::uint64_t huge_entries(pid_t process) {
-  std::ifstream smaps("/proc/" + std::to_string(process) + "/smaps");
-  if (!smaps) no_answer("smaps");
-  std::uint64_t total = 0;
-  for (std::string line; std::getline(smaps, line);) {
-    std::uint64_t kib = 0;
-    if (std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1) total += kib * 1024;
-  }
-  return total;
-}
-
 std::optional<int> mapped_node(pid_t process, const void* address) {
   const int node = node_or_error(process, address);
   if (node == -ENOENT || node == -EFAULT) return {};

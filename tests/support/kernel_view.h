@@ -63,8 +63,6 @@ bool userfaultfd_tracks_memory();
 // How many bytes of a pool the process maps by huge page-table entries, in the mapping that
 // contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);
-// The same, in all mappings of the process.
-std::uint64_t huge_entries(pid_t process);
 
 // The NUMA node of the page that `process` has mapped at the address, or nothing if none is mapped.
 std::optional<int> mapped_node(pid_t process, const void* address);

@@ -51,16 +51,17 @@ void touch(int processor, const Blocks& memory, std::uint64_t value) {
     stage().session().run(processor, write);
 }
 
-std::uint64_t huge_entries_of(int processor) {
-  return huge_entries(Witness::process_of(index_of(processor)));
+// In the mapping that contains the memory, which is all of the processor's view.
+std::uint64_t huge_entries_of(int processor, const Blocks& memory) {
+  return huge_entries(Witness::process_of(index_of(processor)), memory.first);
 }
 
 // After a handler has mapped what earlier accesses brought: a thread goes on before that.
-std::uint64_t settled_huge_entries_of(int processor) {
-  std::uint64_t seen = huge_entries_of(processor);
+std::uint64_t settled_huge_entries_of(int processor, const Blocks& memory) {
+  std::uint64_t seen = huge_entries_of(processor, memory);
   (void)comes_true([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const std::uint64_t before = std::exchange(seen, huge_entries_of(processor));
+    const std::uint64_t before = std::exchange(seen, huge_entries_of(processor, memory));
     return before == seen;
   });
   return seen;
@@ -68,9 +69,9 @@ std::uint64_t settled_huge_entries_of(int processor) {
 
 // Whether the processor comes to map all blocks by one entry each. A thread goes on as soon as the
 // pages are there, and meanwhile the handler maps them.
-bool comes_to_map_whole(int processor, std::uint64_t entries_before) {
+bool comes_to_map_whole(int processor, const Blocks& memory, std::uint64_t entries_before) {
   return comes_true(
-      [&] { return huge_entries_of(processor) == entries_before + blocks * block_bytes; });
+      [&] { return huge_entries_of(processor, memory) == entries_before + blocks * block_bytes; });
 }
 
 // By what a prefetch does.
@@ -79,11 +80,11 @@ bool pools_have_huge_pages() {
     Stage& s = stage();
     const Blocks memory;
     s.write_pages(host, memory.first, block_bytes, 1);
-    const std::uint64_t entries = settled_huge_entries_of(device0);
+    const std::uint64_t entries = settled_huge_entries_of(device0, memory);
     WHERRY_TRY(cuMemPrefetchAsync(address_of(memory.first), block_bytes, location_of(device0), 0,
                                   nullptr));
     WHERRY_TRY(cuStreamSynchronize(nullptr));
-    return huge_entries_of(device0) > entries;
+    return huge_entries_of(device0, memory) > entries;
   }();
   if (!have) WARN("skipped: pools have no huge pages here");
   return have;
@@ -97,11 +98,11 @@ TEST_CASE("a first touch that covers a block creates one huge page", "[system]")
   for (const int p : {host, device0}) {
     CAPTURE(p);
     const Blocks memory;
-    const std::uint64_t entries = settled_huge_entries_of(p);
+    const std::uint64_t entries = settled_huge_entries_of(p, memory);
     const std::uint64_t faults = Stage::faults();
     touch(p, memory, 1);
     CHECK(Stage::faults() - faults == blocks);
-    CHECK(comes_to_map_whole(p, entries));
+    CHECK(comes_to_map_whole(p, memory, entries));
     for (std::size_t i = 0; i < blocks * block_words; i += page_words)
       if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
   }
@@ -133,9 +134,9 @@ TEST_CASE("a block that comes with a fault is mapped by one entry", "[system]") 
   const Blocks memory;
   for (const int p : {host, device0, device1}) {
     CAPTURE(p);
-    const std::uint64_t entries = settled_huge_entries_of(p);
+    const std::uint64_t entries = settled_huge_entries_of(p, memory);
     touch(p, memory, 1);
-    CHECK(comes_to_map_whole(p, entries));
+    CHECK(comes_to_map_whole(p, memory, entries));
   }
 }
 

@@ -39,6 +39,20 @@ int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from
   return static_cast<int>(done);
 }
 
+// Whether is_right() accepts what mincore() says of each page. False if the memory is not mapped.
+template <typename IsRight>
+bool all_looks(std::span<const std::byte> memory, const IsRight& is_right) {
+  std::array<unsigned char, pages_per_look> looks;
+  for (std::span<std::byte> pages = pages_around(memory); !pages.empty();) {
+    const std::size_t count = std::min(pages.size() / page_size, looks.size());
+    if (::mincore(pages.data(), count * page_size, looks.data()) != 0) return false;
+    const auto end = looks.begin() + static_cast<std::ptrdiff_t>(count);
+    if (!std::all_of(looks.begin(), end, is_right)) return false;
+    pages = pages.subspan(count * page_size);
+  }
+  return true;
+}
+
 }  // namespace
 
 int read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
@@ -75,16 +89,11 @@ std::span<std::byte> pages_around(std::span<const std::byte> memory) {
 }
 
 bool is_at_hand(std::span<const std::byte> memory) {
-  std::array<unsigned char, pages_per_look> looks;
-  for (std::span<std::byte> pages = pages_around(memory); !pages.empty();) {
-    const std::size_t count = std::min(pages.size() / page_size, looks.size());
-    if (::mincore(pages.data(), count * page_size, looks.data()) != 0) return false;
-    const auto end = looks.begin() + static_cast<std::ptrdiff_t>(count);
-    if (!std::all_of(looks.begin(), end, [](unsigned char look) { return (look & 1) != 0; }))
-      return false;
-    pages = pages.subspan(count * page_size);
-  }
-  return true;
+  return all_looks(memory, [](unsigned char look) { return (look & 1) != 0; });
+}
+
+bool is_absent(std::span<const std::byte> memory) {
+  return all_looks(memory, [](unsigned char look) { return (look & 1) == 0; });
 }
 
 void fetch(std::span<const std::byte> memory) {

@@ -22,6 +22,9 @@ namespace wherry::impl {
 // Returns whether all of this memory is present. False if a read would wait for a file or for swap,
 // or if the memory is not mapped.
 [[nodiscard]] bool is_at_hand(std::span<const std::byte> memory);
+// Returns whether none of this memory, which is mapped from a file, is in the file. Pages that
+// Linux has swapped out count as absent. Waits for no write to the file, as SEEK_DATA does.
+[[nodiscard]] bool is_absent(std::span<const std::byte> memory);
 // Faults the memory in. Ignores pages that cannot be read.
 void fetch(std::span<const std::byte> memory);
 

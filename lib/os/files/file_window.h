@@ -1,5 +1,4 @@
-// A place in the address space where parts of a file are mapped during a copy. It never maps a
-// whole pool at once: if the program locks its memory, pages that the file lacks would be created.
+// A place in the address space where parts of a file are mapped during a copy.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,6 @@ class FileWindow {
   enum class Use {
     reading,
     creating_small_pages,
-    creating_pages,  // huge pages where the file has them
   };
   // Maps [offset, offset + bytes) of the file in place of the previous part; not inherited by
   // fork(). Requires: no multiple of the window's size lies inside the part. Returns 0 or an errno.

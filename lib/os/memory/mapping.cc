@@ -69,12 +69,13 @@ Mapping Mapping::zeroed(std::size_t bytes) {
   return mapping;
 }
 
-Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access) {
+Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access,
+                            bool huge_pages) {
   Mapping mapping = reserve(bytes, alignment);
   if (::mmap(mapping.data(), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
       MAP_FAILED)
     throw_errno(errno, "cannot map a pool");
-  int error = keep_sparse(mapping.data(), bytes, /*huge_pages=*/false);
+  int error = keep_sparse(mapping.data(), bytes, huge_pages);
   if (error == 0) error = set_access(mapping.address(), bytes, access);
   if (error != 0) throw_errno(error, "cannot map a pool");
   // Each page is read once and then punched. Without this hint the punch first marks the page as

@@ -28,8 +28,10 @@ class Mapping {
   // Maps a whole file, shared, for the library's own use. Not inherited by fork(), not in core
   // dumps. Aligned like the arena, so that one fault maps all neighbours that move together:
   // Linux maps aligned 64 KiB at a time, and a run that straddles two such windows costs one fault
-  // more in every copy (a third of the copy's time). Throws std::system_error.
-  static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access);
+  // more in every copy (a third of the copy's time). `huge_pages`: an access that creates a page
+  // creates a huge one where the file has them. Throws std::system_error.
+  static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access,
+                            bool huge_pages = false);
 
   Mapping(Mapping&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
