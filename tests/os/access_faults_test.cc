@@ -1037,21 +1037,25 @@ TEST_CASE("SIGBUS goes to the application as without a claim") {
 
 // Linux sends this for memory that no thread has accessed yet (prctl(PR_MCE_KILL)).
 TEST_CASE("A report of failed memory waits while SIGBUS is blocked") {
-  const auto text = same_with_claim([](const Scene& scene) {
-    const sigset_t only = set_of({SIGBUS});
-    install(SIGBUS, tell_signal, 0);
-    ::sigprocmask(SIG_BLOCK, &only, nullptr);
-    scene.start();
-    siginfo_t info{};
-    info.si_signo = SIGBUS;
-    info.si_code = BUS_MCEERR_AO;
-    info.si_addr = foreign_pages;
-    ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info);
-    say("blocked");
-    ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
-    say("unblocked");
-  });
-  CHECK(mentions(text, "blocked\nsignal 7: 7, code 5"));
+  const auto reported = [](bool ignored) {
+    return same_with_claim([ignored](const Scene& scene) {
+      const sigset_t only = set_of({SIGBUS});
+      install(SIGBUS, tell_signal, 0);
+      ::sigprocmask(SIG_BLOCK, &only, nullptr);
+      scene.start();
+      siginfo_t info{};
+      info.si_signo = SIGBUS;
+      info.si_code = BUS_MCEERR_AO;
+      info.si_addr = foreign_pages;
+      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info);
+      if (ignored) ::signal(SIGBUS, SIG_IGN);
+      say("blocked");
+      ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+      say("unblocked");
+    });
+  };
+  CHECK(mentions(reported(false), "blocked\nsignal 7: 7, code 5"));
+  CHECK(mentions(reported(true), "blocked\nunblocked"));
 }
 
 TEST_CASE("A SIGBUS that is sent twice while it is blocked is delivered once") {

@@ -325,10 +325,10 @@ void pass_on(int signal, siginfo_t* info, ucontext_t* context) {
   const std::uint64_t interrupted = load_mask(context->uc_sigmask);
   const TakenSignal& taken = *find_taken(signal);
   const bool blocked = signal == taken.number && (interrupted & taken.stand_in_bit()) != 0;
-  const bool is_fault = !can_wait(signal, *info);
-  if (blocked && !is_fault) return put_off(*info, taken.stand_in);
   restore_signal(*info);
   signal = info->si_signo;
+  const bool is_fault = !can_wait(signal, *info);
+  if (blocked && !is_fault) return put_off(*info, taken.stand_in);
 
   // Linux does not deliver a fault, which cannot wait, to a handler if the thread blocks or ignores
   // it.
