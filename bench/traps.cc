@@ -1,5 +1,5 @@
 // What does a fault cost with each kind of trap: userfaultfd, userfaultfd in user mode only,
-// mprotect?
+// mprotect, sigbus?
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -24,9 +24,10 @@ struct Way {
   const char* setting;  // WHERRY_TRAP
   bool unprivileged;
 };
-constexpr std::array<Way, 3> ways{{{"userfaultfd", "userfaultfd", false},
+constexpr std::array<Way, 4> ways{{{"userfaultfd", "userfaultfd", false},
                                    {"user mode only", "userfaultfd", true},
-                                   {"mprotect", "mprotect", false}}};
+                                   {"mprotect", "mprotect", false},
+                                   {"sigbus", "sigbus", false}}};
 
 // One write to each of `count` pages: the median, and the sum, in nanoseconds.
 struct Touches {

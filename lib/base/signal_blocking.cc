@@ -17,12 +17,12 @@ constexpr std::uint64_t bit_of(int signal) {
 }
 
 // The library uses SIGSTKFLT in place of SIGSEGV if the application blocks SIGSEGV
-// (os/signals/signal_chain.h). Signals 32 and 33 belong to the C library: setuid() waits until
-// every thread has handled 33.
+// (os/signals/signal_chain.h); the signal in place of SIGBUS is passed to never_block(). Signals 32
+// and 33 belong to the C library: setuid() waits until every thread has handled 33.
 constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) |
                                      bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
                                      bit_of(SIGSYS) | bit_of(SIGSTKFLT) | bit_of(32) | bit_of(33);
-constexpr std::uint64_t blocked_by_library = ~left_alone;
+constinit std::atomic<std::uint64_t> blocked_by_library = ~left_alone;
 
 // Not pthread_sigmask(), because the library interposes that function
 // (interposers/signals.cc).
@@ -50,7 +50,8 @@ void block_signals() {
   BlockState& mine = block_state;
   if (mine.depth == 0 && !mine.always) {
     // A handler that runs before this call finds depth 0 and leaves depth 0.
-    const std::uint64_t before = change_mask(SIG_BLOCK, blocked_by_library);
+    const std::uint64_t before =
+        change_mask(SIG_BLOCK, blocked_by_library.load(std::memory_order_relaxed));
     mine.before = before;
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -70,6 +71,10 @@ void unblock_signals() {
 
 void forget_blocked_signals() {
   block_state = {};
+}
+
+void never_block(int signal) {
+  blocked_by_library.fetch_and(~bit_of(signal), std::memory_order_relaxed);
 }
 
 void thread_gets_no_signals() {

@@ -19,6 +19,9 @@ void unblock_signals();
 // block_signals() count as undone.
 void forget_blocked_signals();
 
+// From now on block_signals() does not block `signal`, in any thread.
+void never_block(int signal);
+
 // Declares that the calling thread has all signals blocked for its whole life, so that
 // block_signals() needs no system call.
 void thread_gets_no_signals();

@@ -92,7 +92,7 @@ struct DeviceProcess::State {
         boards(new (shared.data()) Boards),
         poster(boards->launches, given.workers),
         completion(make_eventfd()),
-        fault_notifier(traits_of(given.trap.kind).posts_faults ? make_semaphore() : Fd()) {}
+        fault_notifier(traits_of(given.trap.kind).signals_devices ? make_semaphore() : Fd()) {}
 
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another

@@ -115,6 +115,11 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
       fault.constraints.region_only = true;
       return {Outcome::try_again};
     case FaultPlan::Kind::transfer:
+      // To create a huge page, or to enter it, may need more than a signal handler may do.
+      if (fault.in_handler &&
+          engine_.is_huge_page({0, static_cast<unsigned>(plan.pages)}, plan.decision.destination))
+        return {Outcome::not_here};
+      break;
     case FaultPlan::Kind::map:
       break;
     case FaultPlan::Kind::refuse:

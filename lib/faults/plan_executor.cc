@@ -180,7 +180,7 @@ PageMask PlanExecutor::pages_to_enter(const Fault& fault, const LockedBlock& blo
   const unsigned page = page_in_block(fault.page);
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
-  const bool lost_whole = fault.message.minor && (block.state.entered_whole & p.bit()) != 0 &&
+  const bool lost_whole = (block.state.entered_whole & p.bit()) != 0 &&
                           block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
   if (lost_whole) block.state.entered_whole &= ~p.bit();
   // With a coarse grain, access to the region may have been taken together with access to others.

@@ -1,12 +1,12 @@
 // Interposers for the C library's functions that set a signal's action or a mask, for the whole
-// program. While SIGSEGV is taken (os/signals/signal_chain.h) they behave as if it were not;
-// otherwise, and for other signals, they call the real functions.
+// program. While SIGSEGV and SIGBUS are taken (os/signals/signal_chain.h) they behave as if they
+// were not; otherwise, and for other signals, they call the real functions.
 //
-// Covered are the functions through which programs can replace SIGSEGV's handler, or really block
-// it, also for the time of a wait, and those that take or list pending signals. Not covered:
+// Covered are the functions through which programs can replace a taken signal's handler, or really
+// block it, also for the time of a wait, and those that take or list pending signals. Not covered:
 // sigpause(), siglongjmp() and the like, which restore masks that Linux stored; siginterrupt(),
 // which only changes how the library's handler interrupts system calls; and signalfd(), which shows
-// a deferred SIGSEGV as SIGSTKFLT. Code that makes the system calls directly is not covered.
+// a deferred signal as its stand-in. Code that makes the system calls directly is not covered.
 //
 // These functions may be called in signal handlers, before this library's constructors, and by a
 // sanitizer during its start, so they neither allocate nor lock.
@@ -97,53 +97,27 @@ std::uint64_t mask_for_kernel(std::uint64_t asked) {
 std::uint64_t mask_for_application(std::uint64_t real) {
   return attached()->mask_for_application(real);
 }
-int stand_in() {
-  return attached()->stand_in;
+std::uint64_t mask_to_unblock(std::uint64_t asked) {
+  return attached()->mask_to_unblock(asked);
+}
+std::uint64_t mask_to_await(std::uint64_t asked) {
+  return attached()->mask_to_await(asked);
 }
 void restore_signal(siginfo_t& info) {
   if (const impl::InterposerHooks* const hooks = attached()) hooks->restore_signal(info);
 }
 
-// The application's mask as Linux must get it.
-class KernelMask {
+// A set of signals from the application, as Linux must get it.
+class KernelSet {
  public:
-  explicit KernelMask(const sigset_t* asked) : mask_(asked) {
+  KernelSet(const sigset_t* asked, std::uint64_t (*translate)(std::uint64_t)) : set_(asked) {
     if (asked == nullptr || !signals_are_taken()) return;
     copy_ = *asked;
-    store_mask(copy_, mask_for_kernel(load_mask(*asked)));
-    mask_ = &copy_;
-  }
-  KernelMask(int how, const sigset_t* asked) : KernelMask(asked) {
-    // A thread that blocked SIGSEGV before it was taken really blocks it.
-    if (mask_ == &copy_ && how == SIG_UNBLOCK && sigismember(asked, SIGSEGV) == 1)
-      sigaddset(&copy_, SIGSEGV);
-  }
-  KernelMask(const KernelMask&) = delete;
-  KernelMask& operator=(const KernelMask&) = delete;
-
-  const sigset_t* get() const { return mask_; }
-
- private:
-  const sigset_t* mask_;
-  sigset_t copy_;
-};
-
-void show_mask(sigset_t* mask) {
-  if (mask != nullptr && signals_are_taken())
-    store_mask(*mask, mask_for_application(load_mask(*mask)));
-}
-
-// The set of signals that Linux must wait for if the application waits for SIGSEGV.
-class AwaitedSet {
- public:
-  explicit AwaitedSet(const sigset_t* asked) : set_(asked) {
-    if (!signals_are_taken()) return;
-    copy_ = *asked;
-    if (sigismember(asked, SIGSEGV) == 1) sigaddset(&copy_, stand_in());
+    store_mask(copy_, translate(load_mask(*asked)));
     set_ = &copy_;
   }
-  AwaitedSet(const AwaitedSet&) = delete;
-  AwaitedSet& operator=(const AwaitedSet&) = delete;
+  KernelSet(const KernelSet&) = delete;
+  KernelSet& operator=(const KernelSet&) = delete;
 
   const sigset_t* get() const { return set_; }
 
@@ -151,6 +125,23 @@ class AwaitedSet {
   const sigset_t* set_;
   sigset_t copy_;
 };
+
+// A mask.
+struct KernelMask : KernelSet {
+  explicit KernelMask(const sigset_t* asked) : KernelSet(asked, mask_for_kernel) {}
+  KernelMask(int how, const sigset_t* asked)
+      : KernelSet(asked, how == SIG_UNBLOCK ? mask_to_unblock : mask_for_kernel) {}
+};
+
+// The signals that the application waits for.
+struct AwaitedSet : KernelSet {
+  explicit AwaitedSet(const sigset_t* asked) : KernelSet(asked, mask_to_await) {}
+};
+
+void show_mask(sigset_t* mask) {
+  if (mask != nullptr && signals_are_taken())
+    store_mask(*mask, mask_for_application(load_mask(*mask)));
+}
 
 int received(int result, siginfo_t* info, const siginfo_t& own) {
   if (result < 0) return result;

@@ -128,6 +128,9 @@ class PageEngine {
   // are evicted to.
   ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
 
+  // Whether the run is a block that p's pool holds, if it holds all of it, as a huge page.
+  bool is_huge_page(PageRun run, Processor p) const;
+
  private:
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
@@ -151,8 +154,6 @@ class PageEngine {
       REQUIRES(block.state.lock);
   void lift_protection(const LockedBlock& block, PageRun run, Processor p) const
       REQUIRES(block.state.lock);
-  // Whether the run is a block that p's pool holds, if it holds all of it, as a huge page.
-  bool is_huge_page(PageRun run, Processor p) const;
   // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
   // its state permits that. A page that cannot be entered now is entered by the next fault on it.
   void enter_arrived(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);

@@ -64,7 +64,7 @@ enum class FaultLimit {
 };
 // Posts the fault of the calling thread and waits for the answer. Returns true if the access is to
 // be repeated; false if it was refused, or no handler has attended to it within the limit.
-// `notifier`: see BoardSource. Async-signal-safe: called in the SIGSEGV handler; a few hundred
+// `notifier`: see BoardSource. Async-signal-safe: called in a signal handler; a few hundred
 // bytes of stack.
 bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
                 FaultLimit limit);

@@ -62,7 +62,7 @@ MprotectTrap::MprotectTrap(Parts parts)
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_host() {
   host_.mapper.attach(std::make_shared<OwnProtector>(*parts_.layout));
-  return catch_host_faults(*parts_.layout);
+  return catch_host_faults(*parts_.layout, AccessSignal::segv);
 }
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_device(

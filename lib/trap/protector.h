@@ -27,7 +27,7 @@ class Protector {
   virtual std::uint64_t count_mappings() = 0;
 };
 
-// The Protector of the calling process. May be called in the SIGSEGV handler of a thread of the
+// The Protector of the calling process. May be called in the signal handler of a thread of the
 // host.
 class OwnProtector final : public Protector {
  public:

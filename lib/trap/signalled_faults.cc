@@ -8,7 +8,6 @@
 #include "os/process/fork_mark.h"
 #include "os/process/poll.h"
 #include "os/process/thread.h"
-#include "os/signals/access_faults.h"
 
 namespace wherry::impl {
 namespace {
@@ -36,7 +35,8 @@ HostFaults* of_host = nullptr;
 bool on_host_fault(const AccessFault& fault) {
   HostFaults& host = *of_host;
   const ArenaLayout* const layout = host.layout.load(std::memory_order_acquire);
-  if (layout == nullptr || !layout->page_of(fault.address) || !host.mark.is_here()) return false;
+  // The mark first: a device process, which is a fork, need not have the layout.
+  if (!host.mark.is_here() || layout == nullptr || !layout->page_of(fault.address)) return false;
 #if defined(WHERRY_CHECKS)
   // The resolution may need that very lock.
   if (holds_lock_of_fault_path())
@@ -71,13 +71,14 @@ bool on_device_fault(const AccessFault& fault) {
 
 }  // namespace
 
-std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout) {
+std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout,
+                                                     AccessSignal signal) {
   // After a refused cuInit the object of that attempt is used again.
   if (of_host == nullptr)
     of_host = new HostFaults(layout);
   else
     of_host->layout.store(&layout, std::memory_order_release);
-  claim_access_faults(0, claim_end, on_host_fault);
+  claim_access_faults(0, claim_end, signal, on_host_fault);
   return std::make_shared<const BoardSource>(nullptr, of_host->board, of_host->notifier);
 }
 
@@ -93,7 +94,7 @@ void release_host_faults() {
 
 void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier) {
   of_device = new DeviceFaults{layout, board, std::move(notifier), {}};
-  claim_access_faults(0, claim_end, on_device_fault);
+  claim_access_faults(0, claim_end, AccessSignal::segv, on_device_fault);
 }
 
 }  // namespace wherry::impl

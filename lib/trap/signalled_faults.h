@@ -1,4 +1,4 @@
-// The faults of threads to which Linux sends SIGSEGV for an access to the arena: what their signal
+// The faults of threads to which Linux sends a signal for an access to the arena: what their signal
 // handler does, in the host and in a device process. A process has one arena, and a signal handler
 // can reach it only through static variables, so these are functions.
 //
@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "os/files/fd.h"
+#include "os/signals/access_faults.h"
 #include "pages/arena_layout.h"
 #include "trap/fault_board.h"
 #include "trap/trap.h"
@@ -18,12 +19,13 @@ namespace wherry::impl {
 
 // ---- In the host
 
-// From now on a thread of the host that accesses a page of the layout without permission resolves
-// the fault itself, where resolve_host_faults_by() has set a way to, or else posts the fault and
-// waits for the answer. Returns where these faults are to be read. `layout` must outlive the time
-// until release_host_faults(). Called by the thread that starts the library. Throws
+// From now on a thread of the host that gets `signal` for an access to a page of the layout
+// resolves the fault itself, where resolve_host_faults_by() has set a way to, or else posts the
+// fault and waits for the answer. Returns where these faults are to be read. `layout` must outlive
+// the time until release_host_faults(). Called by the thread that starts the library. Throws
 // std::system_error.
-std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout);
+std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout,
+                                                     AccessSignal signal);
 // Requires: catch_host_faults() was called.
 void resolve_host_faults_by(InThreadResolver resolver);
 // There is no arena any more: accesses end in the application's handler.

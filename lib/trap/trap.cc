@@ -12,15 +12,24 @@ constexpr TrapTraits kinds[] = {
     {.kind = TrapKind::userfaultfd,
      .name = "userfaultfd",
      .uses_userfaultfd = true,
-     .posts_faults = false,
+     .signals_host = false,
+     .signals_devices = false,
      .opens_arena = true,
      .permits_huge_pages = true},
     {.kind = TrapKind::mprotect,
      .name = "mprotect",
      .uses_userfaultfd = false,
-     .posts_faults = true,
+     .signals_host = true,
+     .signals_devices = true,
      .opens_arena = false,
      .permits_huge_pages = false},
+    {.kind = TrapKind::sigbus,
+     .name = "sigbus",
+     .uses_userfaultfd = true,
+     .signals_host = true,
+     .signals_devices = false,
+     .opens_arena = true,
+     .permits_huge_pages = true},
 };
 
 constexpr bool is_in_order() {
@@ -42,12 +51,12 @@ const TrapTraits& traits_of(TrapKind kind) {
 
 bool serves_system_calls(const TrapMode& mode) {
   // No signal handler runs for a fault inside a system call.
-  return !traits_of(mode.kind).posts_faults && serves_system_calls(mode.userfaultfd);
+  return !traits_of(mode.kind).signals_host && serves_system_calls(mode.userfaultfd);
 }
 
 std::string to_string(const TrapMode& mode) {
   const TrapTraits& traits = traits_of(mode.kind);
-  const bool user_mode_only = !traits.posts_faults && !serves_system_calls(mode);
+  const bool user_mode_only = !traits.signals_host && !serves_system_calls(mode);
   return std::string(traits.name) + (user_mode_only ? " in user mode only" : "");
 }
 
@@ -60,6 +69,7 @@ std::vector<int> Trap::Parts::pool_fds() const {
 std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
   switch (parts.mode.kind) {
     case TrapKind::userfaultfd:
+    case TrapKind::sigbus:
       return make_userfaultfd_trap(std::move(parts));
     case TrapKind::mprotect:
       return make_mprotect_trap(std::move(parts));
@@ -70,6 +80,7 @@ std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
 std::unique_ptr<DeviceTrap> make_device_trap(DeviceTrap::Parts parts) {
   switch (parts.mode.kind) {
     case TrapKind::userfaultfd:
+    case TrapKind::sigbus:
       return make_userfaultfd_device_trap(std::move(parts));
     case TrapKind::mprotect:
       return make_mprotect_device_trap(std::move(parts));

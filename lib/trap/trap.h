@@ -6,7 +6,7 @@
 // the fault sources that the fault handlers read. A DeviceTrap is what a device process does.
 //
 // A new kind gets a value of TrapKind, a row and two cases in trap.cc, and a pair of files like
-// mprotect_trap.h and .cc.
+// mprotect_trap.h and .cc, or a way of a kind that has them.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ namespace wherry::impl {
 enum class TrapKind : std::uint8_t {
   userfaultfd,  // Linux queues a message for a fault handler, and the accessing thread sleeps
   mprotect,     // page protection: the accessing thread gets SIGSEGV
+  sigbus,       // userfaultfd; in the host the accessing thread gets SIGBUS instead of a message
 };
 
 // A kind, and the permission that it uses.
@@ -47,9 +48,11 @@ struct TrapTraits {
   TrapKind kind;
   std::string_view name;  // as in WHERRY_TRAP
   bool uses_userfaultfd;  // to change page tables
-  // Linux sends a signal to the accessing thread, whose handler posts the fault on a FaultBoard.
-  // False: Linux queues a message on the userfaultfd.
-  bool posts_faults;
+  // In the host Linux sends a signal to the accessing thread, whose handler resolves the fault or
+  // posts it on a FaultBoard. False: Linux queues a message on the userfaultfd.
+  bool signals_host;
+  // The same in devices, where the handler only posts.
+  bool signals_devices;
   // The processes map the arena accessible. False: only the pages that the mapper enters are
   // accessible, and every change of access may split a mapping.
   bool opens_arena;
@@ -62,7 +65,7 @@ std::span<const TrapTraits> all_trap_traits();
 // Whether system calls on managed memory work wherever its pages are, as accesses do.
 bool serves_system_calls(const TrapMode& mode);
 
-// "userfaultfd", "userfaultfd in user mode only", "mprotect".
+// "userfaultfd", "userfaultfd in user mode only", "mprotect", "sigbus".
 std::string to_string(const TrapMode& mode);
 
 // Resolves a fault of the host in the thread that made the access. That thread calls it in the
@@ -119,7 +122,7 @@ class DeviceTrap {
     const ArenaLayout* layout = nullptr;  // lives as long as the process
     // The process's own, shared with the host; lives as long as the process.
     FaultBoard* board = nullptr;
-    Fd notifier;  // see BoardSource; empty if the kind of trap posts no faults
+    Fd notifier;  // see BoardSource; empty: the kind of trap sends no signals here
   };
 
   virtual ~DeviceTrap() = default;

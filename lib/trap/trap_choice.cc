@@ -51,14 +51,17 @@ std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
   if (kind == nullptr)
     return TrapError{
         fmt::format("WHERRY_TRAP: '{}' is none of {} and 'auto'", setting, quoted_names()), false};
-  if (!kind->uses_userfaultfd)
-    return TrapChoice{{kind->kind, std::nullopt},
-                      fmt::format("WHERRY_TRAP={}", setting),
-                      access ? "unset WHERRY_TRAP" : std::string(remedy)};
-  if (!access)
+  if (kind->uses_userfaultfd && !access)
     return TrapError{fmt::format("WHERRY_TRAP={}: {}; to enable: {}", setting, reason, remedy),
                      true};
-  return TrapChoice{{kind->kind, access}, reason, std::string(remedy)};
+  if (kind->kind == TrapKind::userfaultfd)
+    return TrapChoice{{kind->kind, access}, reason, std::string(remedy)};
+  // What the choice of `auto` could do that this kind cannot.
+  const bool auto_is_better =
+      kind->uses_userfaultfd ? impl::serves_system_calls(access) : access.has_value();
+  return TrapChoice{{kind->kind, kind->uses_userfaultfd ? access : std::nullopt},
+                    fmt::format("WHERRY_TRAP={}", setting),
+                    auto_is_better ? "unset WHERRY_TRAP" : std::string(remedy)};
 }
 
 }  // namespace wherry::impl

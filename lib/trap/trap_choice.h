@@ -23,7 +23,8 @@ struct TrapError {
 
 // `setting` is the value of WHERRY_TRAP: the name of a kind, or "auto", the default: userfaultfd
 // where it is permitted, otherwise mprotect. With either, a kind that uses a userfaultfd gets the
-// best permitted one. `remedy`: how to enable the best one.
+// best permitted one. `remedy`: how to enable the best one. Only the setting chooses sigbus,
+// because it shares SIGBUS with the program (docs/decisions/traps.md).
 std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
                                                 const Permissions& permissions,
                                                 std::string_view remedy);

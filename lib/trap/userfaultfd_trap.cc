@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "os/memory/mapping.h"
+#include "os/process/poll.h"
+#include "trap/signalled_faults.h"
 #include "trap/userfaultfd_mapper.h"
 #include "trap/view_changers.h"
 
@@ -24,6 +26,32 @@ class UserfaultfdSource final : public FaultSource {
   const std::shared_ptr<const Userfaultfd> uffd_;
 };
 
+// The faults that threads post themselves, beside a userfaultfd that has no messages about faults.
+class SignalledSource final : public FaultSource {
+ public:
+  SignalledSource(std::shared_ptr<const FaultSource> posted,
+                  std::shared_ptr<const Userfaultfd> uffd)
+      : posted_(std::move(posted)),
+        uffd_(std::move(uffd)),
+        both_(make_union({posted_->fd(), uffd_->fd()})) {}
+
+  int fd() const override { return both_.get(); }
+  std::optional<FaultMessage> read_message() const override {
+    // A thread that moves a mapping waits until the message about that has been read.
+    (void)uffd_->read_message();
+    return posted_->read_message();
+  }
+  FaultSlot* attend(const FaultMessage& message) const override { return posted_->attend(message); }
+  void answered(const FaultMessage& message, bool refused) const override {
+    posted_->answered(message, refused);
+  }
+
+ private:
+  const std::shared_ptr<const FaultSource> posted_;
+  const std::shared_ptr<const Userfaultfd> uffd_;
+  const Fd both_;
+};
+
 void register_with(const Userfaultfd& uffd, std::uintptr_t start, std::size_t bytes) {
   if (const int error = uffd.register_range(start, bytes))
     throw_errno(error, "cannot register the arena with userfaultfd");
@@ -32,6 +60,9 @@ void register_with(const Userfaultfd& uffd, std::uintptr_t start, std::size_t by
 class UserfaultfdTrap final : public Trap {
  public:
   explicit UserfaultfdTrap(Parts parts);
+  ~UserfaultfdTrap() override {
+    if (signals_host()) release_host_faults();
+  }
 
   Mapper& mapper(Processor p) override { return p.is_host() ? host_.mapper : device(p).mapper; }
   ViewChanger& changer(Processor p) override {
@@ -43,7 +74,9 @@ class UserfaultfdTrap final : public Trap {
       int device, std::shared_ptr<TrappedProcess> process) override;
   void attach_host_pages(const PlacedPages& placed) override;
   void detach_device(int device) override;
-  void serve_host(InThreadResolver) override {}
+  void serve_host(InThreadResolver resolver) override {
+    if (signals_host()) resolve_host_faults_by(resolver);
+  }
 
  private:
   struct Host {
@@ -60,10 +93,11 @@ class UserfaultfdTrap final : public Trap {
     UserfaultfdMapper mapper;
   };
 
+  bool signals_host() const { return traits_of(parts_.mode.kind).signals_host; }
   Device& device(Processor p) { return *devices_[static_cast<std::size_t>(p.ordinal())]; }
-  // Registers all pages of the layout with the userfaultfd, which is fresh, and gives it to the
-  // mapper. `process`: the process that created it; 0: this one.
-  std::shared_ptr<const Userfaultfd> trap_layout(UserfaultfdMapper& mapper, Fd fresh,
+  // Registers all pages of the layout with the userfaultfd, and gives it to the mapper. `process`:
+  // the process that created it; 0: this one.
+  std::shared_ptr<const Userfaultfd> trap_layout(UserfaultfdMapper& mapper, Userfaultfd fresh,
                                                  pid_t process);
 
   const Parts parts_;
@@ -92,8 +126,8 @@ UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)), host_(
     devices_.push_back(std::make_unique<Device>(*parts_.layout));
 }
 
-std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(UserfaultfdMapper& mapper, Fd fresh,
-                                                                pid_t process) {
+std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(UserfaultfdMapper& mapper,
+                                                                Userfaultfd fresh, pid_t process) {
   auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh));
   const ArenaLayout& layout = *parts_.layout;
   register_with(*uffd, layout.base(), layout.bytes());
@@ -106,8 +140,13 @@ std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(UserfaultfdMappe
 }
 
 std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_host() {
-  host_.uffd = trap_layout(host_.mapper, Userfaultfd::create(*parts_.mode.userfaultfd), 0);
+  // Before the first access can raise the signal.
+  const auto posted =
+      signals_host() ? catch_host_faults(*parts_.layout, AccessSignal::bus) : nullptr;
+  Userfaultfd fresh(Userfaultfd::create(*parts_.mode.userfaultfd), signals_host());
+  host_.uffd = trap_layout(host_.mapper, std::move(fresh), 0);
   host_.changer.attach(host_.uffd);
+  if (posted) return std::make_shared<const SignalledSource>(posted, host_.uffd);
   return std::make_shared<const UserfaultfdSource>(host_.uffd);
 }
 
@@ -120,7 +159,7 @@ std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_device(
   Device& attached = this->device(Processor::device(device));
   attached.changer.attach(process);
   return std::make_shared<const UserfaultfdSource>(
-      trap_layout(attached.mapper, process->take_userfaultfd(), process->pid()));
+      trap_layout(attached.mapper, Userfaultfd(process->take_userfaultfd()), process->pid()));
 }
 
 void UserfaultfdTrap::detach_device(int device) {

@@ -1,6 +1,9 @@
 // Trap by userfaultfd, one for each process. A device process creates its own and sends it to the
 // host, which registers the arena with it, reads its messages and changes its page table. So the
 // faulting threads only sleep, and the device process does nothing itself.
+//
+// The threads of the host sleep as well with TrapKind::userfaultfd. With TrapKind::sigbus they get
+// SIGBUS, and their signal handler deals with the fault (trap/signalled_faults.h).
 #pragma once
 
 #include <memory>

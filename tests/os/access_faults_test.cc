@@ -1,7 +1,8 @@
 // The application's signals while the library claims faults on a range. Most cases run one scenario
 // in three processes: without a claim, with a claim before the application's own calls, and with
 // one after them. The test compares everything that the application sees, and how it ends. "Own"
-// memory is the claimed range, "foreign" memory is all other memory.
+// memory is the claimed range, "foreign" memory is all other memory. Most scenarios run with memory
+// whose faults raise SIGSEGV, and again with memory whose faults raise SIGBUS.
 #include "os/signals/access_faults.h"
 
 #include <elf.h>
@@ -14,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -79,6 +81,34 @@ namespace {
 
 using test::scaled;
 
+// The signal that closed pages raise. SIGSEGV: they may not be accessed. SIGBUS: they are beyond
+// the end of a file.
+int fault_signal = SIGSEGV;
+
+class FaultsRaise {
+ public:
+  explicit FaultsRaise(int signal) { fault_signal = signal; }
+  ~FaultsRaise() { fault_signal = SIGSEGV; }
+  FaultsRaise(const FaultsRaise&) = delete;
+  FaultsRaise& operator=(const FaultsRaise&) = delete;
+};
+
+// The test's own process never claims, so this is what the library reserves in others.
+const int stand_in_of_sigbus = SIGRTMAX;
+
+int stand_in() {
+  return fault_signal == SIGSEGV ? SIGSTKFLT : stand_in_of_sigbus;
+}
+int other_signal() {
+  return fault_signal == SIGSEGV ? SIGBUS : SIGSEGV;
+}
+AccessSignal access_signal() {
+  return fault_signal == SIGSEGV ? AccessSignal::segv : AccessSignal::bus;
+}
+std::string fault_name() {
+  return "signal " + std::to_string(fault_signal);
+}
+
 constexpr std::size_t own_count = 64;
 constexpr std::size_t foreign_count = 4;
 
@@ -88,11 +118,30 @@ std::atomic<int> reads_resolved = 0;
 std::atomic<int> writes_resolved = 0;
 std::atomic<bool> claimed = false;
 
+// Both may be called in handlers.
+void close_pages(char* start, std::size_t pages) {
+  if (fault_signal == SIGSEGV) {
+    ::mprotect(start, pages * page_size, PROT_NONE);
+    return;
+  }
+  static const int empty = ::memfd_create("empty", MFD_CLOEXEC);
+  constexpr off_t beyond_end = 1 << 30;  // where the file stays empty even if it is stdout
+  if (::mmap(start, pages * page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty,
+             beyond_end) != start)
+    std::abort();
+}
+// Pages that raise SIGBUS are opened for writing in any case.
+bool open_page(char* page, int access) {
+  if (fault_signal == SIGSEGV) return ::mprotect(page, page_size, access) == 0;
+  return ::mmap(page, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                -1, 0) == page;
+}
+
 bool open_own_page(const AccessFault& fault) {
   ++(fault.write ? writes_resolved : reads_resolved);
   errno = ENOTTY;  // the hook's change of errno must not be visible
-  void* page = reinterpret_cast<void*>(round_down(fault.address, page_size));
-  return ::mprotect(page, page_size, fault.write ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
+  auto* const page = reinterpret_cast<char*>(round_down(fault.address, page_size));
+  return open_page(page, fault.write ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
 char* map(std::size_t pages) {
@@ -114,8 +163,8 @@ char* map(std::size_t pages) {
 void claim() {
   claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
                       reinterpret_cast<std::uintptr_t>(own_pages + own_count * page_size),
-                      open_own_page);
-  ::mprotect(own_pages, own_count * page_size, PROT_NONE);
+                      access_signal(), open_own_page);
+  close_pages(own_pages, own_count);
   claimed = true;
 }
 
@@ -123,7 +172,7 @@ void claim() {
 void touch_own() {
   static std::atomic<unsigned> next = 0;
   char* page = own_pages + next++ % own_count * page_size;
-  if (claimed) ::mprotect(page, page_size, PROT_NONE);
+  if (claimed) close_pages(page, 1);
   const int before = writes_resolved;
   errno = EXDEV;
   store_byte(page, 'x');
@@ -144,7 +193,7 @@ class Scene {
   explicit Scene(Claim when) : when_(when) {
     own_pages = map(own_count + foreign_count);
     foreign_pages = own_pages + own_count * page_size;
-    ::mprotect(foreign_pages, foreign_count * page_size, PROT_NONE);
+    close_pages(foreign_pages, foreign_count);
     if (when == Claim::first) claim();
   }
   // To be called once, when the scenario has set up its handlers and masks.
@@ -180,11 +229,12 @@ constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// SIGSTKFLT is ignored: the library blocks it where the application blocks SIGSEGV.
+// The stand-ins are ignored: the library blocks them where the application blocks SIGSEGV or
+// SIGBUS.
 std::uint64_t shown(const sigset_t& set) {
   std::uint64_t bits;
   std::memcpy(&bits, &set, sizeof bits);
-  return bits & ~bit_of(SIGSTKFLT);
+  return bits & ~(bit_of(SIGSTKFLT) | bit_of(stand_in_of_sigbus));
 }
 
 std::uint64_t current_mask() {
@@ -238,12 +288,13 @@ bool on_alternate_stack() {
   return (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-// For other signals than SIGSEGV the handler sees Linux's saved mask, so it is not printed.
+// For other signals than the taken ones the handler sees Linux's saved mask, so it is not printed.
 void tell(int signal, const siginfo_t* info, const ucontext_t* context) {
   const bool sent = info->si_code <= 0;
+  const bool taken = signal == SIGSEGV || signal == SIGBUS;
   say("signal %d: %d, code %d, address %#lx, mask %#lx, before %#lx, alternate %d", signal,
       info->si_signo, info->si_code, sent ? 0 : reinterpret_cast<unsigned long>(info->si_addr),
-      current_mask(), signal == SIGSEGV ? shown(context->uc_sigmask) : 0, on_alternate_stack());
+      current_mask(), taken ? shown(context->uc_sigmask) : 0, on_alternate_stack());
 }
 
 void tell_and_skip(int signal, siginfo_t* info, void* pointer) {
@@ -261,11 +312,11 @@ void tell_signal(int signal, siginfo_t* info, void* pointer) {
 void open_foreign(int signal) {
   say("signal %d, mask %#lx, alternate %d", signal, current_mask(), on_alternate_stack());
   touch_own();
-  ::mprotect(foreign_pages, page_size, PROT_READ | PROT_WRITE);
+  open_page(foreign_pages, PROT_READ | PROT_WRITE);
 }
 
 void close_foreign() {
-  ::mprotect(foreign_pages, page_size, PROT_NONE);
+  close_pages(foreign_pages, 1);
 }
 
 template <typename Body>
@@ -294,7 +345,7 @@ TEST_CASE("Faults on claimed memory are resolved, and reads are told from writes
     static int unmapped = 0;
     claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
                         reinterpret_cast<std::uintptr_t>(own_pages) + own_count * page_size,
-                        [](const AccessFault& fault) {
+                        AccessSignal::segv, [](const AccessFault& fault) {
                           ++unmapped;
                           void* place = reinterpret_cast<void*>(fault.address);
                           return ::mmap(place, page_size, PROT_READ,
@@ -310,14 +361,49 @@ TEST_CASE("Faults on claimed memory are resolved, and reads are told from writes
         "the last byte: 1 0\nreplaced: 0 0\nunmapped: 1\n");
 }
 
+TEST_CASE("Faults that raise SIGBUS are resolved in the same way") {
+  const FaultsRaise which(SIGBUS);
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    load_byte(own_pages);
+    say("%d %d", reads_resolved.load(), writes_resolved.load());
+    store_byte(own_pages + page_size, 1);
+    reinterpret_cast<std::atomic<int>*>(own_pages + 2 * page_size)->fetch_add(1);
+    say("%d %d", reads_resolved.load(), writes_resolved.load());
+    load_byte(own_pages + own_count * page_size - 1);
+    say("%d %d", reads_resolved.load(), writes_resolved.load());
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.out == "1 0\n1 2\n2 2\n");
+}
+
+TEST_CASE("A claim leaves faults that raise the other signal to the application") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(other_signal(), tell_and_skip, 0);
+    scene.start();
+    if (claimed)
+      claim_access_faults(0, ~std::uintptr_t{0}, access_signal(),
+                          [](const AccessFault& fault) { return open_own_page(fault); });
+    fault_signal = other_signal();
+    close_foreign();
+    fault_signal = other_signal();
+    load_byte(foreign_pages);
+  });
+  CHECK(mentions(text, "signal " + std::to_string(other_signal())));
+  CHECK(mentions(text, "exit code 0"));
+}
+
 TEST_CASE("The application gets faults that the hook refuses, and a jump into claimed memory") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto refused = [](const Scene& scene) {
-    install(SIGSEGV, tell_and_skip, 0);
+    install(fault_signal, tell_and_skip, 0);
     scene.start();
     if (claimed) {
       claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
                           reinterpret_cast<std::uintptr_t>(foreign_pages) + page_size,
-                          [](const AccessFault& fault) {
+                          access_signal(), [](const AccessFault& fault) {
                             return fault.address < reinterpret_cast<std::uintptr_t>(own_pages) +
                                                        own_count * page_size &&
                                    open_own_page(fault);
@@ -328,13 +414,14 @@ TEST_CASE("The application gets faults that the hook refuses, and a jump into cl
   CHECK(mentions(same_with_claim(refused), "exit code 0"));
   const auto jump = [](const Scene& scene) {
     scene.start();
-    ::mprotect(own_pages, page_size, PROT_READ);
+    open_page(own_pages, PROT_READ);
     reinterpret_cast<void (*)()>(own_pages)();
   };
   CHECK(mentions(same_with_claim(jump), "signal 11"));
 }
 
 TEST_CASE("A handler gets the same signal, information, masks and stack as without a claim") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const int flag_sets[] = {0, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_NODEFER,
                            static_cast<int>(SA_RESETHAND)};
   const auto non_canonical = reinterpret_cast<void*>(0x8000'0000'0000'0000);
@@ -347,16 +434,17 @@ TEST_CASE("A handler gets the same signal, information, masks and stack as witho
           if (alternate) stack = std::make_unique<AlternateStack>();
           const sigset_t blocked = set_of({SIGUSR2, SIGTERM});
           ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
-          install(SIGSEGV, tell_and_skip, flags,
+          install(fault_signal, tell_and_skip, flags,
                   masked ? set_of({SIGUSR1, SIGINT, SIGRTMIN}) : set_of({}));
           scene.start();
           store_byte(foreign_pages + 5, 1);
           say("mask %#lx", current_mask());
-          install(SIGSEGV, tell_and_skip, flags, masked ? full_set() : set_of({SIGBUS}));
+          install(fault_signal, tell_and_skip, flags,
+                  masked ? full_set() : set_of({other_signal()}));
           load_byte(foreign_pages + page_size);
           touch_own();
-          install(SIGSEGV, tell_and_skip, flags);
-          load_byte(non_canonical);
+          install(fault_signal, tell_and_skip, flags);
+          if (fault_signal == SIGSEGV) load_byte(non_canonical);
           touch_own();
           say("mask %#lx, alternate %d", current_mask(), on_alternate_stack());
         });
@@ -368,6 +456,7 @@ TEST_CASE("A handler gets the same signal, information, masks and stack as witho
 }
 
 TEST_CASE("Handlers without SA_SIGINFO work, however they were installed") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const struct {
     const char* name;
     void (*(*install)(int, void (*)(int)) noexcept)(int);
@@ -381,13 +470,13 @@ TEST_CASE("Handlers without SA_SIGINFO work, however they were installed") {
       const auto name = [](void (*handler)(int)) {
         return handler == SIG_DFL ? "default" : handler == open_foreign ? "ours" : "other";
       };
-      say("was %s", name(way.install(SIGSEGV, open_foreign)));
+      say("was %s", name(way.install(fault_signal, open_foreign)));
       scene.start();
       load_byte(foreign_pages);
-      say("is %s", name(way.install(SIGSEGV, open_foreign)));
+      say("is %s", name(way.install(fault_signal, open_foreign)));
       close_foreign();
       load_byte(foreign_pages);
-      say("%s", name(way.install(SIGSEGV, SIG_DFL)));
+      say("%s", name(way.install(fault_signal, SIG_DFL)));
     });
     CHECK(mentions(text, "exit code 0"));
     CHECK(mentions(text, "was default"));
@@ -395,6 +484,7 @@ TEST_CASE("Handlers without SA_SIGINFO work, however they were installed") {
 }
 
 TEST_CASE("sigaction() returns the action that the application set") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   same_with_claim([](const Scene& scene) {
     const auto tell_action = [](int signal) {
       constexpr int restorer = 0x04000000;  // set by the C library
@@ -408,28 +498,29 @@ TEST_CASE("sigaction() returns the action that the application set") {
                                                  : -1,
           action.sa_flags & ~restorer, shown(action.sa_mask));
     };
-    tell_action(SIGSEGV);
-    tell_action(SIGSTKFLT);
-    install(SIGSEGV, tell_and_skip, SA_ONSTACK | SA_NODEFER, set_of({SIGUSR1, SIGSEGV}));
+    tell_action(fault_signal);
+    tell_action(stand_in());
+    install(fault_signal, tell_and_skip, SA_ONSTACK | SA_NODEFER, set_of({SIGUSR1, fault_signal}));
     install(SIGUSR1, tell_signal, SA_RESTART, full_set());
-    install(SIGSTKFLT, tell_signal, 0);
+    install(stand_in(), tell_signal, 0);
     scene.start();
-    for (const int signal : {SIGSEGV, SIGUSR1, SIGSTKFLT}) tell_action(signal);
+    for (const int signal : {fault_signal, SIGUSR1, stand_in()}) tell_action(signal);
     struct sigaction before {};
-    const struct sigaction after = action_with(tell_signal, SA_RESTART, set_of({SIGSEGV}));
-    for (const int signal : {SIGSEGV, SIGUSR1, SIGSTKFLT}) {
+    const struct sigaction after = action_with(tell_signal, SA_RESTART, set_of({fault_signal}));
+    for (const int signal : {fault_signal, SIGUSR1, stand_in()}) {
       ::sigaction(signal, &after, &before);
-      say("%d", before.sa_sigaction == (signal == SIGSEGV ? tell_and_skip : tell_signal));
+      say("%d", before.sa_sigaction == (signal == fault_signal ? tell_and_skip : tell_signal));
       tell_action(signal);
     }
-    ::sigignore(SIGSEGV);
-    tell_action(SIGSEGV);
-    ::raise(SIGSTKFLT);
+    ::sigignore(fault_signal);
+    tell_action(fault_signal);
+    ::raise(stand_in());
     say("%d %d", ::sigaction(SIGKILL, &after, nullptr), errno);
   });
 }
 
 TEST_CASE("Signal masks are returned as they were set, in new threads and forked processes too") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   same_with_claim([](const Scene& scene) {
     const auto step = [](int how, sigset_t set) {
       sigset_t before = set_of({});
@@ -439,7 +530,7 @@ TEST_CASE("Signal masks are returned as they were set, in new threads and forked
     };
     const auto word_of = [](int signal) { return static_cast<int>(bit_of(signal)); };
     scene.start();
-    step(SIG_BLOCK, set_of({SIGSEGV}));
+    step(SIG_BLOCK, set_of({fault_signal}));
     in_thread([] {
       say("thread %#lx", current_mask());
       touch_own();
@@ -447,7 +538,7 @@ TEST_CASE("Signal masks are returned as they were set, in new threads and forked
     step(SIG_BLOCK, full_set());
     step(SIG_UNBLOCK, set_of({SIGUSR1}));
     step(SIG_UNBLOCK, set_of({SIGSEGV, SIGBUS}));
-    step(SIG_SETMASK, set_of({SIGSEGV, SIGINT}));
+    step(SIG_SETMASK, set_of({fault_signal, SIGINT}));
     in_thread([] {
       say("thread %#lx", current_mask());
       touch_own();
@@ -459,15 +550,15 @@ TEST_CASE("Signal masks are returned as they were set, in new threads and forked
       ::waitpid(child, nullptr, 0);
     }
     step(SIG_SETMASK, set_of({}));
-    say("%#x", ::sigblock(word_of(SIGSEGV) | word_of(SIGINT)) & ~word_of(SIGSTKFLT));
+    say("%#x", ::sigblock(word_of(fault_signal) | word_of(SIGINT)) & ~word_of(SIGSTKFLT));
     say("%#x", ::siggetmask() & ~word_of(SIGSTKFLT));
     touch_own();
     say("%#x", ::sigsetmask(0) & ~word_of(SIGSTKFLT));
-    ::sighold(SIGSEGV);
+    ::sighold(fault_signal);
     say("%#lx", current_mask());
-    say("%d", ::sigset(SIGSEGV, SIG_HOLD) == SIG_HOLD);
+    say("%d", ::sigset(fault_signal, SIG_HOLD) == SIG_HOLD);
     touch_own();
-    ::sigrelse(SIGSEGV);
+    ::sigrelse(fault_signal);
     say("%#lx", current_mask());
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
@@ -498,11 +589,12 @@ void jump_out(int signal, siginfo_t* info, void* context) {
 }
 
 TEST_CASE("Handlers may be left by siglongjmp, again and again") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   for (const int flags : {0, SA_NODEFER, SA_ONSTACK}) {
     CAPTURE(flags);
     const auto text = same_with_claim([&](const Scene& scene) {
       const AlternateStack stack;
-      install(SIGSEGV, jump_out, flags, set_of({SIGUSR1}));
+      install(fault_signal, jump_out, flags, set_of({SIGUSR1}));
       scene.start();
       static int returns = 0;
       for (static int i = 0; i < 100; ++i) {
@@ -520,7 +612,7 @@ TEST_CASE("Handlers may be left by siglongjmp, again and again") {
   }
   // If the mask is not restored, the second fault finds its signal blocked.
   const auto text = same_with_claim([](const Scene& scene) {
-    install(SIGSEGV, jump_out, 0);
+    install(fault_signal, jump_out, 0);
     scene.start();
     for (static int i = 0; i < 2; ++i) {
       if (::sigsetjmp(jump_target, 0) == 0) load_byte(foreign_pages + i);
@@ -528,7 +620,7 @@ TEST_CASE("Handlers may be left by siglongjmp, again and again") {
       touch_own();
     }
   });
-  CHECK(mentions(text, "signal 11"));
+  CHECK(mentions(text, fault_name()));
 }
 
 [[gnu::noinline]] int use_stack(int frames) {
@@ -557,13 +649,14 @@ TEST_CASE("A stack overflow reaches a handler on an alternate stack") {
 }
 
 TEST_CASE("What a handler changes in the interrupted context takes effect") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
     install(
-        SIGSEGV,
+        fault_signal,
         [](int, siginfo_t*, void* pointer) {
           auto* context = static_cast<ucontext_t*>(pointer);
           skip_access(*context);
-          sigaddset(&context->uc_sigmask, SIGSEGV);
+          sigaddset(&context->uc_sigmask, fault_signal);
           sigaddset(&context->uc_sigmask, SIGUSR1);
         },
         0);
@@ -571,14 +664,15 @@ TEST_CASE("What a handler changes in the interrupted context takes effect") {
     load_byte(foreign_pages);
     say("mask %#lx", current_mask());
     touch_own();
-    load_byte(foreign_pages);  // SIGSEGV is blocked now
+    load_byte(foreign_pages);  // the signal is blocked now
   });
-  CHECK(mentions(text, "signal 11"));
+  CHECK(mentions(text, fault_name()));
 }
 
 TEST_CASE("After a handler that repairs the cause and returns, the access is repeated") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
-    ::signal(SIGSEGV, open_foreign);
+    ::signal(fault_signal, open_foreign);
     scene.start();
     for (int i = 0; i < 20; ++i) {
       close_foreign();
@@ -591,6 +685,7 @@ TEST_CASE("After a handler that repairs the cause and returns, the access is rep
 }
 
 TEST_CASE("Claimed memory can be accessed in handlers that block every signal") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
     for (const int signal : {SIGUSR1, SIGSEGV, SIGRTMIN, SIGBUS})
       install(signal, tell_signal, 0, full_set());
@@ -603,6 +698,7 @@ TEST_CASE("Claimed memory can be accessed in handlers that block every signal") 
 }
 
 TEST_CASE("Claimed memory can be accessed in handlers that run during a wait under a full mask") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
     install(SIGUSR1, tell_signal, 0);
     const sigset_t full = full_set();
@@ -630,6 +726,7 @@ TEST_CASE("Claimed memory can be accessed in handlers that run during a wait und
 }
 
 TEST_CASE("Threads that block all signals access claimed memory, beside one in sigwait") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
     const sigset_t all = full_set();
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -656,6 +753,7 @@ TEST_CASE("Threads that block all signals access claimed memory, beside one in s
 }
 
 TEST_CASE("A thread with the smallest stack accesses claimed memory") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
     scene.start();
     pthread_attr_t attributes;
@@ -666,7 +764,7 @@ TEST_CASE("A thread with the smallest stack accesses claimed memory") {
     ::pthread_create(
         &thread, &attributes,
         [](void*) -> void* {
-          if (claimed) ::mprotect(own_pages, page_size, PROT_NONE);
+          if (claimed) close_pages(own_pages, 1);
           load_byte(own_pages);
           store_byte(own_pages, 1);
           return nullptr;
@@ -724,22 +822,26 @@ End end_of(Claim when, const Scenario& scenario) {
 }
 
 TEST_CASE("A crash ends the process by its signal, and the core shows the crash") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto crash = [] { store_byte(foreign_pages + 7, 1); };
-  const struct {
+  struct Way {
     const char* name;
     std::function<void()> prepare;
     std::function<void()> crash;
-  } ways[] = {
+    int signal = fault_signal;
+  };
+  const Way ways[] = {
       {"default", [] {}, crash},
-      {"ignored", [] { ::signal(SIGSEGV, SIG_IGN); }, crash},
+      {"ignored", [] { ::signal(fault_signal, SIG_IGN); }, crash},
       {"blocked",
        [] {
          const sigset_t all = full_set();
-         install(SIGSEGV, tell_and_skip, 0);
+         install(fault_signal, tell_and_skip, 0);
          ::sigprocmask(SIG_BLOCK, &all, nullptr);
        },
        crash},
-      {"the default again", [] { install(SIGSEGV, tell_and_skip, static_cast<int>(SA_RESETHAND)); },
+      {"the default again",
+       [] { install(fault_signal, tell_and_skip, static_cast<int>(SA_RESETHAND)); },
        [&] {
          load_byte(foreign_pages);
          crash();
@@ -747,28 +849,29 @@ TEST_CASE("A crash ends the process by its signal, and the core shows the crash"
       {"in the handler",
        [] {
          install(
-             SIGSEGV, [](int, siginfo_t*, void*) { load_byte(foreign_pages + page_size); }, 0);
+             fault_signal, [](int, siginfo_t*, void*) { load_byte(foreign_pages + page_size); }, 0);
        },
        crash},
       {"the handler gives up",
        [] {
          install(
-             SIGSEGV, [](int, siginfo_t*, void*) { ::signal(SIGSEGV, SIG_DFL); }, 0);
+             fault_signal, [](int, siginfo_t*, void*) { ::signal(fault_signal, SIG_DFL); }, 0);
        },
        crash},
       {"the handler raises",
        [] {
          install(
-             SIGSEGV,
+             fault_signal,
              [](int signal, siginfo_t*, void*) {
-               ::signal(SIGSEGV, SIG_DFL);
+               ::signal(fault_signal, SIG_DFL);
                ::raise(signal);
              },
              0);
        },
        crash},
-      {"stack overflow", [] { install(SIGSEGV, tell_and_skip, 0); }, overflow_stack},
-      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(0x8000'0000'0000'0000)); }},
+      {"stack overflow", [] { install(SIGSEGV, tell_and_skip, 0); }, overflow_stack, SIGSEGV},
+      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(0x8000'0000'0000'0000)); },
+       SIGSEGV},
   };
   for (const auto& way : ways) {
     INFO(way.name);
@@ -779,7 +882,7 @@ TEST_CASE("A crash ends the process by its signal, and the core shows the crash"
     };
     const End without = end_of(Claim::never, scenario);
     CHECK(WIFSIGNALED(without.status));
-    CHECK(WTERMSIG(without.status) == SIGSEGV);
+    CHECK(WTERMSIG(without.status) == way.signal);
     CHECK(end_of(Claim::first, scenario).describe() == without.describe());
     CHECK(end_of(Claim::last, scenario).describe() == without.describe());
   }
@@ -801,10 +904,11 @@ TEST_CASE("A stack overflow without a handler is a crash at the same place") {
 }
 
 TEST_CASE("A crash whose cause another thread removes is still a crash") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
     claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
-                        reinterpret_cast<std::uintptr_t>(own_pages) + page_size,
+                        reinterpret_cast<std::uintptr_t>(own_pages) + page_size, access_signal(),
                         [](const AccessFault& fault) {
                           open_own_page(fault);
                           return false;
@@ -812,86 +916,90 @@ TEST_CASE("A crash whose cause another thread removes is still a crash") {
     load_byte(own_pages);
   });
   INFO(outcome.describe());
-  CHECK(outcome.signal == SIGSEGV);
+  CHECK(outcome.signal == fault_signal);
 }
 
-TEST_CASE("A SIGSEGV that is sent ends, is ignored or is handled as without a claim") {
+TEST_CASE("A fault's signal that is sent ends, is ignored or is handled as without a claim") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto sent = [](void (*prepare)()) {
     return same_with_claim([prepare](const Scene& scene) {
       prepare();
       scene.start();
-      ::kill(::getpid(), SIGSEGV);
+      ::kill(::getpid(), fault_signal);
       say("after kill");
       touch_own();
-      ::raise(SIGSEGV);
+      ::raise(fault_signal);
       touch_own();
       in_thread([] {
-        ::raise(SIGSEGV);
+        ::raise(fault_signal);
         touch_own();
       });
     });
   };
-  CHECK(mentions(sent([] {}), "signal 11"));
-  CHECK(mentions(sent([] { ::signal(SIGSEGV, SIG_IGN); }), "exit code 0"));
-  CHECK(mentions(sent([] { install(SIGSEGV, tell_signal, 0, set_of({SIGUSR1})); }), "exit code 0"));
-  CHECK(mentions(sent([] { install(SIGSEGV, tell_signal, static_cast<int>(SA_RESETHAND)); }),
-                 "signal 11"));
+  CHECK(mentions(sent([] {}), fault_name()));
+  CHECK(mentions(sent([] { ::signal(fault_signal, SIG_IGN); }), "exit code 0"));
+  CHECK(mentions(sent([] { install(fault_signal, tell_signal, 0, set_of({SIGUSR1})); }),
+                 "exit code 0"));
+  CHECK(mentions(sent([] { install(fault_signal, tell_signal, static_cast<int>(SA_RESETHAND)); }),
+                 fault_name()));
 }
 
 TEST_CASE(
-    "A SIGSEGV that is sent to a thread that blocks it waits until it is unblocked or taken") {
-  const sigset_t segv = set_of({SIGSEGV});
-  const auto blocked = [segv](void (*prepare)(), auto continuation) {
+    "A fault's signal that is sent to a thread that blocks it waits until it is unblocked or "
+    "taken") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
+  const sigset_t only = set_of({fault_signal});
+  const auto blocked = [only](void (*prepare)(), auto continuation) {
     return same_with_claim([=](const Scene& scene) {
       prepare();
-      ::sigprocmask(SIG_BLOCK, &segv, nullptr);
+      ::sigprocmask(SIG_BLOCK, &only, nullptr);
       scene.start();
       for (const bool to_thread : {false, true}) {
         if (to_thread)
-          ::raise(SIGSEGV);
+          ::raise(fault_signal);
         else
-          ::kill(::getpid(), SIGSEGV);
+          ::kill(::getpid(), fault_signal);
         touch_own();
         sigset_t pending = set_of({});
         ::sigpending(&pending);
-        say("pending %d", sigismember(&pending, SIGSEGV));
+        say("pending %d", sigismember(&pending, fault_signal));
         continuation();
         ::sigpending(&pending);
-        say("pending %d", sigismember(&pending, SIGSEGV));
-        ::sigprocmask(SIG_BLOCK, &segv, nullptr);
+        say("pending %d", sigismember(&pending, fault_signal));
+        ::sigprocmask(SIG_BLOCK, &only, nullptr);
       }
     });
   };
-  const auto handled = [] { install(SIGSEGV, tell_signal, 0); };
-  const auto open = [segv] { ::sigprocmask(SIG_UNBLOCK, &segv, nullptr); };
+  const auto handled = [] { install(fault_signal, tell_signal, 0); };
+  const auto open = [only] { ::sigprocmask(SIG_UNBLOCK, &only, nullptr); };
   CHECK(mentions(blocked(handled, open), "exit code 0"));
-  CHECK(mentions(blocked([] {}, open), "signal 11"));
+  CHECK(mentions(blocked([] {}, open), fault_name()));
   const auto ignore_and_open = [open] {
-    ::signal(SIGSEGV, SIG_IGN);
+    ::signal(fault_signal, SIG_IGN);
     open();
-    install(SIGSEGV, tell_signal, 0);
+    install(fault_signal, tell_signal, 0);
   };
   CHECK(mentions(blocked(handled, ignore_and_open), "exit code 0"));
-  const auto wait = [segv] {
+  const auto wait = [only] {
     siginfo_t info{};
     const timespec limit{20, 0};
-    const int result = ::sigtimedwait(&segv, &info, &limit);
+    const int result = ::sigtimedwait(&only, &info, &limit);
     say("took %d: %d, code %d, errno %d, by us %d", result, info.si_signo, info.si_code,
         info.si_errno, info.si_pid == ::getpid());
   };
-  CHECK(mentions(blocked(handled, wait), "took 11: 11"));
-  const auto take = [segv] {
+  CHECK(mentions(blocked(handled, wait), "took " + std::to_string(fault_signal)));
+  const auto take = [only] {
     int signal = 0;
-    const int result = ::sigwait(&segv, &signal);
+    const int result = ::sigwait(&only, &signal);
     say("took %d: %d", result, signal);
   };
-  CHECK(mentions(blocked([] {}, take), "took 0: 11"));
+  CHECK(mentions(blocked([] {}, take), "took 0: " + std::to_string(fault_signal)));
   // One thread of the process has it unblocked: that thread gets it, not the main thread, which
   // Linux tries first.
-  const auto other = same_with_claim([segv](const Scene& scene) {
+  const auto other = same_with_claim([only](const Scene& scene) {
     static std::atomic<bool> done = false;
     install(
-        SIGSEGV,
+        fault_signal,
         [](int signal, siginfo_t* info, void* context) {
           tell_signal(signal, info, context);
           say("in the main thread %d", ::gettid() == ::getpid());
@@ -904,9 +1012,9 @@ TEST_CASE(
       waits = true;
       while (!done) ::usleep(100);
     });
-    ::sigprocmask(SIG_BLOCK, &segv, nullptr);
+    ::sigprocmask(SIG_BLOCK, &only, nullptr);
     while (!waits) ::usleep(100);
-    ::kill(::getpid(), SIGSEGV);
+    ::kill(::getpid(), fault_signal);
     thread.join();
   });
   CHECK(mentions(other, "in the main thread 0"));
@@ -927,7 +1035,45 @@ TEST_CASE("SIGBUS goes to the application as without a claim") {
   CHECK(mentions(text, "signal 11: 11, code 2"));
 }
 
-TEST_CASE("A claim unblocks SIGSEGV for its caller, and for other threads at their next change") {
+// Linux sends this for memory that no thread has accessed yet (prctl(PR_MCE_KILL)).
+TEST_CASE("A report of failed memory waits while SIGBUS is blocked") {
+  const auto reported = [](bool ignored) {
+    return same_with_claim([ignored](const Scene& scene) {
+      const sigset_t only = set_of({SIGBUS});
+      install(SIGBUS, tell_signal, 0);
+      ::sigprocmask(SIG_BLOCK, &only, nullptr);
+      scene.start();
+      siginfo_t info{};
+      info.si_signo = SIGBUS;
+      info.si_code = BUS_MCEERR_AO;
+      info.si_addr = foreign_pages;
+      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info);
+      if (ignored) ::signal(SIGBUS, SIG_IGN);
+      say("blocked");
+      ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+      say("unblocked");
+    });
+  };
+  CHECK(mentions(reported(false), "blocked\nsignal 7: 7, code 5"));
+  CHECK(mentions(reported(true), "blocked\nunblocked"));
+}
+
+TEST_CASE("A SIGBUS that is sent twice while it is blocked is delivered once") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    const sigset_t only = set_of({SIGBUS});
+    install(SIGBUS, tell_signal, 0);
+    ::sigprocmask(SIG_BLOCK, &only, nullptr);
+    scene.start();
+    ::kill(::getpid(), SIGBUS);
+    ::kill(::getpid(), SIGBUS);
+    ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  });
+  CHECK(mentions(text, "exit code 0"));
+}
+
+TEST_CASE(
+    "A claim unblocks both signals for its caller, and for other threads at their next change") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::never);
     const sigset_t all = full_set();
@@ -937,8 +1083,8 @@ TEST_CASE("A claim unblocks SIGSEGV for its caller, and for other threads at the
       step = 1;
       step.notify_all();
       step.wait(1);
-      const sigset_t segv = set_of({SIGSEGV});
-      ::pthread_sigmask(SIG_UNBLOCK, &segv, nullptr);
+      const sigset_t only = set_of({fault_signal});
+      ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
       touch_own();
       ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
       touch_own();
@@ -950,7 +1096,7 @@ TEST_CASE("A claim unblocks SIGSEGV for its caller, and for other threads at the
     touch_own();
     sigset_t mask = set_of({});
     ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-    say("blocked %d", sigismember(&mask, SIGSEGV));
+    say("blocked %d", sigismember(&mask, fault_signal));
     step = 2;
     step.notify_all();
     other.join();
@@ -961,9 +1107,10 @@ TEST_CASE("A claim unblocks SIGSEGV for its caller, and for other threads at the
 }
 
 TEST_CASE("In a forked child the application's handlers still work, and it may claim for itself") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
-    install(SIGSEGV, tell_and_skip, 0);
+    install(fault_signal, tell_and_skip, 0);
     const auto wait_for = [](pid_t child) {
       int status = 0;
       ::waitpid(child, &status, 0);
@@ -972,7 +1119,7 @@ TEST_CASE("In a forked child the application's handlers still work, and it may c
     };
     if (const pid_t child = ::fork(); child == 0) {
       load_byte(foreign_pages);
-      ::signal(SIGSEGV, SIG_DFL);
+      ::signal(fault_signal, SIG_DFL);
       load_byte(foreign_pages);
       ::_exit(0);
     } else {
@@ -982,9 +1129,9 @@ TEST_CASE("In a forked child the application's handlers still work, and it may c
       static int resolved_here = 0;
       claim_access_faults(reinterpret_cast<std::uintptr_t>(foreign_pages),
                           reinterpret_cast<std::uintptr_t>(foreign_pages) + page_size,
-                          [](const AccessFault&) {
+                          access_signal(), [](const AccessFault&) {
                             ++resolved_here;
-                            return ::mprotect(foreign_pages, page_size, PROT_READ) == 0;
+                            return open_page(foreign_pages, PROT_READ);
                           });
       catch_fatal_signals([](const FatalSignal& what) -> bool {
         say("fatal: %d, the place %d, invalid access %d", what.signal,
@@ -993,7 +1140,7 @@ TEST_CASE("In a forked child the application's handlers still work, and it may c
       });
       load_byte(foreign_pages);
       say("resolved %d", resolved_here);
-      ::mprotect(own_pages, page_size, PROT_NONE);
+      close_pages(own_pages, 1);
       load_byte(own_pages);
       ::_exit(0);
     } else {
@@ -1004,14 +1151,16 @@ TEST_CASE("In a forked child the application's handlers still work, and it may c
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK(mentions(outcome.out, "exit -1, signal 11\n"));
-  CHECK(mentions(outcome.out, "resolved 1\nfatal: 11, the place 1, invalid access 1\nexit 5"));
+  CHECK(mentions(outcome.out, "exit -1, " + fault_name() + "\n"));
+  CHECK(mentions(outcome.out, "resolved 1\nfatal: " + std::to_string(fault_signal) +
+                                  ", the place 1, invalid access 1\nexit 5"));
   CHECK_FALSE(mentions(outcome.out, "own memory"));
 }
 
 TEST_CASE("A child of vfork() that resets its signals does not reset its parent's") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto text = same_with_claim([](const Scene& scene) {
-    install(SIGSEGV, tell_and_skip, 0);
+    install(fault_signal, tell_and_skip, 0);
     scene.start();
     const pid_t child = ::vfork();
     if (child == 0) {
@@ -1029,6 +1178,7 @@ TEST_CASE("A child of vfork() that resets its signals does not reset its parent'
 }
 
 TEST_CASE("Faults, crashes that are caught, and changes of the action work concurrently") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
     static std::atomic<int> caught = 0;
@@ -1039,15 +1189,15 @@ TEST_CASE("Faults, crashes that are caught, and changes of the action work concu
     const auto other_handler = [](int, siginfo_t*, void* context) {
       catch_and_skip(0, nullptr, context);
     };
-    install(SIGSEGV, catch_and_skip, 0);
+    install(fault_signal, catch_and_skip, 0);
     const auto rounds = static_cast<int>(scaled(20'000));
     std::atomic<bool> stop = false;
     std::thread changer([&] {
       for (unsigned i = 0; !stop; ++i) {
         const bool other = i % 2 == 0;
-        install(SIGSEGV, other ? other_handler : catch_and_skip, i % 3 == 0 ? SA_ONSTACK : 0);
+        install(fault_signal, other ? other_handler : catch_and_skip, i % 3 == 0 ? SA_ONSTACK : 0);
         struct sigaction now {};
-        ::sigaction(SIGSEGV, nullptr, &now);
+        ::sigaction(fault_signal, nullptr, &now);
         if (now.sa_sigaction != (other ? +other_handler : +catch_and_skip)) say("lost a change");
       }
     });
@@ -1056,7 +1206,7 @@ TEST_CASE("Faults, crashes that are caught, and changes of the action work concu
       threads.emplace_back([=] {
         char* page = own_pages + t * page_size;
         for (int i = 0; i < rounds; ++i) {
-          ::mprotect(page, page_size, PROT_NONE);
+          close_pages(page, 1);
           store_byte(page, static_cast<unsigned char>(i));
           load_byte(foreign_pages + t * page_size);
         }

@@ -69,22 +69,29 @@ int nodes_with_memory() {
   return nodes;
 }
 
+// Whether the environment sets this kind of trap.
+bool chooses_trap(std::string_view name) {
+  const char* chosen = std::getenv("WHERRY_TRAP");
+  return chosen != nullptr && std::string_view{chosen} == name;
+}
+
 }  // namespace
 
 bool traps_by_protection() {
-  const char* chosen = std::getenv("WHERRY_TRAP");
-  return chosen != nullptr && std::string_view{chosen} == "mprotect";
+  return chooses_trap("mprotect");
+}
+
+bool devices_serve_system_calls() {
+  return !traps_by_protection() && !why_missing("userfaultfd-full");
 }
 
 bool serves_system_calls() {
-  return !traps_by_protection() && !why_missing("userfaultfd-full");
+  return devices_serve_system_calls() && !chooses_trap("sigbus");
 }
 
 std::optional<std::string> why_missing(std::string_view need) {
   if (need == "trap") {
-    const char* chosen = std::getenv("WHERRY_TRAP");
-    if (chosen != nullptr && std::string_view{chosen} == "userfaultfd")
-      return why_missing("userfaultfd");
+    if (chooses_trap("userfaultfd") || chooses_trap("sigbus")) return why_missing("userfaultfd");
     return {};
   }
   if (need == "userfaultfd") {

@@ -29,7 +29,8 @@ std::optional<std::string> why_missing(std::string_view need);
 // Whether the environment selects the protection trap.
 bool traps_by_protection();
 // Whether faults inside system calls are answered, so that they can get managed memory that is at
-// another processor.
+// another processor: in this process, and in devices.
 bool serves_system_calls();
+bool devices_serve_system_calls();
 
 }  // namespace wherry::test

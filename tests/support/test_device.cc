@@ -49,7 +49,7 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   // With a userfaultfd the arena is not registered: Linux lets accesses fill the pool, or refuses
   // them.
   process_->take_userfaultfd().reset();
-  if (impl::traits_of(options.trap.kind).posts_faults)
+  if (impl::traits_of(options.trap.kind).signals_devices)
     faults_ = std::make_unique<impl::BoardSource>(process_, process_->fault_board(),
                                                   process_->fault_notifier());
   process_->run();

@@ -1,6 +1,6 @@
-// With the mprotect trap a thread of the host resolves its own fault in the signal handler, unless
-// the program gave advice. The test counts the faults that it passes to the library's handler
-// threads: each wakes such a thread, so it is one of their context switches.
+// With the mprotect and sigbus traps a thread of the host resolves its own fault in the signal
+// handler, unless the program gave advice. The test counts the faults that it passes to the
+// library's handler threads: each wakes such a thread, so it is one of their context switches.
 #include <dirent.h>
 
 #include <catch2/catch.hpp>
@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "support/capabilities.h"
 #include "support/child.h"
 #include "support/session.h"
 
@@ -48,11 +50,18 @@ std::uint64_t switches_of_handler_threads() {
   return switches;
 }
 
+// The kinds of traps with signals in the host that Linux permits here.
+std::vector<const char*> traps() {
+  if (why_missing("userfaultfd")) return {"mprotect"};
+  return {"mprotect", "sigbus"};
+}
+
 // Calls `before` with some memory, then touches every region of other memory: one fault each.
 // Returns about how many of these faults the handler threads resolved.
-std::uint64_t handler_thread_faults_after(void (*before)(const Session&, const Managed<char>&)) {
-  const Outcome outcome = in_fresh_process([before] {
-    ::setenv("WHERRY_TRAP", "mprotect", 1);
+std::uint64_t handler_thread_faults_after(const char* trap,
+                                          void (*before)(const Session&, const Managed<char>&)) {
+  const Outcome outcome = in_fresh_process([=] {
+    ::setenv("WHERRY_TRAP", trap, 1);
     const Session session("capacity=8M,workers=1");
     const Managed<char> other(region_bytes);
     const Managed<char> touched(faults * region_bytes);
@@ -70,12 +79,15 @@ std::uint64_t handler_thread_faults_after(void (*before)(const Session&, const M
 }  // namespace
 
 TEST_CASE("without advice a thread resolves its own faults", "[system]") {
-  CHECK(handler_thread_faults_after([](const Session&, const Managed<char>&) {}) < faults / 4);
+  const char* const trap = GENERATE_COPY(from_range(traps()));
+  CHECK(handler_thread_faults_after(trap, [](const Session&, const Managed<char>&) {}) <
+        faults / 4);
 }
 
 TEST_CASE("after a prefetch, which is no advice, a thread still resolves its own faults",
           "[system]") {
-  CHECK(handler_thread_faults_after([](const Session& session, const Managed<char>& memory) {
+  const char* const trap = GENERATE_COPY(from_range(traps()));
+  CHECK(handler_thread_faults_after(trap, [](const Session& session, const Managed<char>& memory) {
           const auto start = reinterpret_cast<CUdeviceptr>(memory.data());
           WHERRY_TRY(cuMemPrefetchAsync(start, memory.bytes(), device, 0, session.stream(0)));
           WHERRY_TRY(session.wait(0));
@@ -89,7 +101,8 @@ TEST_CASE("after a prefetch, which is no advice, a thread still resolves its own
 }
 
 TEST_CASE("after all advice is unset a thread resolves its own faults", "[system]") {
-  CHECK(handler_thread_faults_after([](const Session&, const Managed<char>& memory) {
+  const char* const trap = GENERATE_COPY(from_range(traps()));
+  CHECK(handler_thread_faults_after(trap, [](const Session&, const Managed<char>& memory) {
           const auto start = reinterpret_cast<CUdeviceptr>(memory.data());
           for (const CUmem_advise advice :
                {CU_MEM_ADVISE_SET_READ_MOSTLY, CU_MEM_ADVISE_UNSET_READ_MOSTLY})
@@ -98,7 +111,8 @@ TEST_CASE("after all advice is unset a thread resolves its own faults", "[system
 }
 
 TEST_CASE("after advice the handler threads resolve all faults", "[system]") {
-  CHECK(handler_thread_faults_after([](const Session&, const Managed<char>& memory) {
+  const char* const trap = GENERATE_COPY(from_range(traps()));
+  CHECK(handler_thread_faults_after(trap, [](const Session&, const Managed<char>& memory) {
           WHERRY_TRY(cuMemAdvise(reinterpret_cast<CUdeviceptr>(memory.data()), memory.bytes(),
                                  CU_MEM_ADVISE_SET_READ_MOSTLY, device));
         }) > faults / 2);

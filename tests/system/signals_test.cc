@@ -1,9 +1,10 @@
-// The program's own SIGSEGV handlers next to the library's: they get every fault that is not the
-// library's, and no other.
+// The program's own handlers of SIGSEGV and SIGBUS next to the library's: they get every fault that
+// is not the library's, and no other.
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -52,9 +53,14 @@ void jump_out_simply(int) {
   siglongjmp(way_out, 1);
 }
 
-// A page of the program's own that is not accessible.
-volatile int* forbidden_page() {
-  void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+// A page of the program's own whose accesses raise `signal`: it is not accessible, or lies beyond
+// the end of a file.
+volatile int* forbidden_page(int signal) {
+  const int file = ::memfd_create("empty", MFD_CLOEXEC);
+  void* const page = signal == SIGSEGV
+                         ? ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                         : ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 1 << 20);
+  ::close(file);
   expect(page != MAP_FAILED, "no page");
   return static_cast<volatile int*>(page);
 }
@@ -68,27 +74,28 @@ void expect_calls_for(volatile int* page, int more) {
   expect(calls.load() == before + more, "the handler was not called for each fault");
 }
 
-void install(void (*handler)(int, siginfo_t*, void*), int flags) {
+void install(int signal, void (*handler)(int, siginfo_t*, void*), int flags) {
   struct sigaction action {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | flags;
   sigemptyset(&action.sa_mask);
-  expect(::sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
+  expect(::sigaction(signal, &action, nullptr) == 0, "sigaction");
 }
 
 }  // namespace
 
 TEST_CASE("a handler of the program from before the start gets its faults, and only those",
           "[system]") {
-  require_passed(in_fresh_process([] {
+  const int signal = GENERATE(SIGSEGV, SIGBUS);
+  require_passed(in_fresh_process([=] {
     std::vector<char> stack(256 << 10);
     own_stack.ss_sp = stack.data();
     own_stack.ss_size = stack.size();
     expect(::sigaltstack(&own_stack, nullptr) == 0, "sigaltstack");
-    install(jump_out, SA_ONSTACK | SA_NODEFER);
+    install(signal, jump_out, SA_ONSTACK | SA_NODEFER);
     const Session session{one_device};
     const Managed<int> memory{numbers};
-    volatile int* const page = forbidden_page();
+    volatile int* const page = forbidden_page(signal);
     for (int round = 0; round < 20; ++round) {
       use(session, memory);
       expect_calls_for(page, 5);
@@ -101,18 +108,19 @@ TEST_CASE("a handler of the program from before the start gets its faults, and o
 
 TEST_CASE("a handler of the program from after the start gets its faults, and only those",
           "[system]") {
-  require_passed(in_fresh_process([] {
+  const int signal = GENERATE(SIGSEGV, SIGBUS);
+  require_passed(in_fresh_process([=] {
     const Session session{one_device};
     const Managed<int> memory{numbers};
-    volatile int* const page = forbidden_page();
-    install(jump_out, 0);
+    volatile int* const page = forbidden_page(signal);
+    install(signal, jump_out, 0);
     use(session, memory);
     expect_calls_for(page, 20);
-    ::signal(SIGSEGV, jump_out_simply);
+    ::signal(signal, jump_out_simply);
     use(session, memory);
     expect_calls_for(page, 20);
     struct sigaction seen {};
-    expect(::sigaction(SIGSEGV, nullptr, &seen) == 0 && seen.sa_handler == jump_out_simply,
+    expect(::sigaction(signal, nullptr, &seen) == 0 && seen.sa_handler == jump_out_simply,
            "sigaction returns another handler");
     use(session, memory);
     expect(calls.load() == 40, "the handler was called for a fault of the library");
@@ -120,15 +128,16 @@ TEST_CASE("a handler of the program from after the start gets its faults, and on
 }
 
 TEST_CASE("a crash of the program ends it by its own signal", "[system]") {
-  const Outcome outcome = in_fresh_process([] {
+  const int signal = GENERATE(SIGSEGV, SIGBUS);
+  const Outcome outcome = in_fresh_process([=] {
     const Session session{one_device};
     const Managed<int> memory{numbers};
-    ::signal(SIGSEGV, SIG_DFL);  // removes any handler that the test program has installed
+    ::signal(signal, SIG_DFL);  // removes any handler that the test program has installed
     use(session, memory);
-    *forbidden_page() = 1;
+    *forbidden_page(signal) = 1;
   });
   INFO(outcome.describe());
-  CHECK(outcome.signal == SIGSEGV);
+  CHECK(outcome.signal == signal);
 }
 
 TEST_CASE("threads that block all signals use managed memory beside one that waits for signals",
@@ -149,7 +158,7 @@ TEST_CASE("threads that block all signals use managed memory beside one that wai
     for (int round = 0; round < 20; ++round) use(session, memory);
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-    expect(sigismember(&blocked, SIGSEGV) == 1,
+    expect(sigismember(&blocked, SIGSEGV) == 1 && sigismember(&blocked, SIGBUS) == 1,
            "the signal mask differs from the one that was set");
     expect(::kill(::getpid(), SIGUSR1) == 0, "kill");
     waiting.join();

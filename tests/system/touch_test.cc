@@ -28,11 +28,12 @@ constexpr std::size_t bytes = 75 * page_bytes - 100;
 constexpr std::uint32_t host_bit = 1;
 constexpr std::uint32_t device_bit = 2;
 
-// Runs body(true if faults inside system calls are answered) in both modes.
+// Runs body(true if faults inside system calls are answered) in both modes. `is_served`: the answer
+// without restriction.
 template <typename Body>
-void in_both_ways(const Body& body) {
+void in_both_ways(const Body& body, bool (*is_served)() = serves_system_calls) {
   for (const bool restricted : {false, true}) {
-    const bool served = !restricted && serves_system_calls();
+    const bool served = !restricted && is_served();
     const Outcome outcome = in_fresh_process([&] {
       if (restricted) leave_user_mode_only_userfaultfd();
       body(served);
@@ -184,7 +185,7 @@ TEST_CASE("a call stops before the first page that is not here", "[system]") {
 }
 
 TEST_CASE("a kernel that makes system calls can call wherryTouchPages, too", "[system]") {
-  in_both_ways([](bool served) {
+  const auto body = [](bool served) {
     const Session session("capacity=16M");
     const Managed<char> memory{bytes}, back{bytes};
     struct Answers {
@@ -209,7 +210,8 @@ TEST_CASE("a kernel that makes system calls can call wherryTouchPages, too", "[s
            "a call without a touch");
     expect(got.written == bytes && got.read == bytes, "a call after a touch failed");
     expect(std::count(back.data(), back.data() + bytes, 6) == bytes, "the file has other contents");
-  });
+  };
+  in_both_ways(body, devices_serve_system_calls);
 }
 
 TEST_CASE("pinned memory stays where it is when it is touched", "[system]") {

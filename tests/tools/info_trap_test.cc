@@ -24,6 +24,7 @@ Outcome info_under(FilterAction action, const char* format) {
     const int program = ::open(std::getenv("WHERRY_TEST_TOOL"), O_RDONLY | O_CLOEXEC);
     expect(program >= 0, "WHERRY_TEST_TOOL does not name the program");
     ::setenv("WHERRY_DEVICES", "capacity=4M", 1);
+    ::unsetenv("WHERRY_TRAP");
     become_nobody();
     forbid_system_call(SYS_userfaultfd, action);
     forbid_system_call(SYS_io_uring_setup, action);

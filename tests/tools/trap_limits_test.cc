@@ -11,6 +11,7 @@ TEST_CASE("the limits of each trap are listed, and the best one has none") {
   CHECK(limits_of({{TrapKind::userfaultfd, UffdAccess::device}, {}, {}}).empty());
   const auto of_user_mode =
       limits_of({{TrapKind::userfaultfd, UffdAccess::user_mode_only}, {}, {}});
+  CHECK(limits_of({{TrapKind::sigbus, UffdAccess::full}, {}, {}}) == of_user_mode);
   const auto of_mprotect = limits_of({{TrapKind::mprotect, {}}, {}, {}});
   REQUIRE(of_user_mode.size() == 1);
   CHECK_THAT(of_user_mode.front(), Catch::Matchers::Contains("EFAULT") &&

@@ -68,6 +68,26 @@ TEST_CASE("mprotect is used whatever else is permitted") {
   }
 }
 
+TEST_CASE(
+    "sigbus is used only if it is set, in the best available mode, or an error gives the reason") {
+  for (const Permissions* permissions : {&everything, &by_device, &user_mode, &nothing})
+    CHECK(chosen("auto", *permissions).mode.kind != TrapKind::sigbus);
+  CHECK(chosen("sigbus", everything).mode.userfaultfd == UffdAccess::full);
+  CHECK(chosen("sigbus", by_device).mode.userfaultfd == UffdAccess::device);
+  CHECK(chosen("sigbus", user_mode).mode.userfaultfd == UffdAccess::user_mode_only);
+  for (const Permissions* permissions : {&everything, &by_device, &user_mode}) {
+    CHECK(chosen("sigbus", *permissions).mode.kind == TrapKind::sigbus);
+    CHECK(chosen("sigbus", *permissions).reason == "WHERRY_TRAP=sigbus");
+    CHECK_FALSE(serves_system_calls(chosen("sigbus", *permissions).mode));
+    CHECK(to_string(chosen("sigbus", *permissions).mode) == "sigbus");
+  }
+  const TrapError error = wrong("sigbus", nothing);
+  CHECK(error.not_permitted);
+  CHECK(error.message ==
+        "WHERRY_TRAP=sigbus: userfaultfd is refused (Operation not permitted); to enable: the "
+        "remedy");
+}
+
 TEST_CASE("an invalid setting is refused with a line that lists the valid ones") {
   for (const char* setting : {"uffd", "Auto", "mprotect ", "userfaultfd,mprotect", "0"}) {
     for (const Permissions* permissions : {&everything, &nothing}) {
@@ -75,7 +95,7 @@ TEST_CASE("an invalid setting is refused with a line that lists the valid ones")
       const TrapError error = wrong(setting, *permissions);
       CHECK_FALSE(error.not_permitted);
       CHECK(error.message == "WHERRY_TRAP: '" + std::string(setting) +
-                                 "' is none of 'userfaultfd', 'mprotect' and 'auto'");
+                                 "' is none of 'userfaultfd', 'mprotect', 'sigbus' and 'auto'");
     }
   }
 }
@@ -94,6 +114,8 @@ TEST_CASE("a choice gives its reason, and how to enable a better one") {
     CHECK(chosen("auto", *permissions).remedy == remedy);
   CHECK(chosen("mprotect", nothing).remedy == remedy);
   CHECK(chosen("mprotect", user_mode).remedy == "unset WHERRY_TRAP");
+  CHECK(chosen("sigbus", everything).remedy == "unset WHERRY_TRAP");
+  CHECK(chosen("sigbus", user_mode).remedy == remedy);
   CHECK(std::get<TrapChoice>(choose_trap("auto", everything, "")).remedy.empty());
 }
 

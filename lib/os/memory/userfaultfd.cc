@@ -127,7 +127,8 @@ int Userfaultfd::begin(int fd, std::uint64_t& offered) {
   return begin_with(fd, required_features, offered);
 }
 
-Userfaultfd::Userfaultfd(Fd fd, bool raises_sigbus) : fd_(std::move(fd)) {
+Userfaultfd::Userfaultfd(Fd fd, bool raises_sigbus)
+    : fd_(std::move(fd)), raises_sigbus_(raises_sigbus) {
   const std::uint64_t features = required_features | (raises_sigbus ? UFFD_FEATURE_SIGBUS : 0);
   std::uint64_t offered = 0;
   int error = begin_with(fd_.get(), features | UFFD_FEATURE_POISON, offered);
@@ -223,6 +224,7 @@ OpResult Userfaultfd::poison(std::uintptr_t target, std::size_t bytes) const {
 }
 
 OpResult Userfaultfd::wake(std::uintptr_t target, std::size_t bytes) const {
+  if (raises_sigbus_) return {OpStatus::ok, bytes};  // no thread sleeps
   uffdio_range request{target, bytes};
   return run(fd_.get(), UFFDIO_WAKE, request, 0, bytes, "UFFDIO_WAKE");
 }

@@ -71,8 +71,8 @@ class Userfaultfd {
   Userfaultfd() = default;
   // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing,
   // minor and write-protect faults on shared memory. Throws std::system_error if Linux lacks
-  // one of them. With `raises_sigbus`, no thread has to handle faults: an access to an absent page
-  // raises SIGBUS.
+  // one of them. With `raises_sigbus` there are no messages about faults: an access to an absent or
+  // write-protected page raises SIGBUS with BUS_ADRERR.
   explicit Userfaultfd(Fd fd, bool raises_sigbus = false);
 
   int fd() const { return fd_.get(); }
@@ -118,6 +118,7 @@ class Userfaultfd {
 
  private:
   Fd fd_;
+  bool raises_sigbus_ = false;
   bool has_poison_ = false;
 };
 

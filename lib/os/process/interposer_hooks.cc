@@ -12,8 +12,9 @@ constinit const InterposerHooks hooks{
     .exchange_action = exchange_action,
     .mask_for_kernel = mask_for_kernel,
     .mask_for_application = mask_for_application,
+    .mask_to_unblock = mask_to_unblock,
+    .mask_to_await = mask_to_await,
     .restore_signal = restore_signal,
-    .stand_in = stand_in,
     .lock_all = lock_all_but_the_librarys,
 };
 

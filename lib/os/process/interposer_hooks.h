@@ -18,8 +18,9 @@ struct InterposerHooks {
   void (*exchange_action)(int signal, const struct sigaction* asked, struct sigaction* old);
   std::uint64_t (*mask_for_kernel)(std::uint64_t asked);
   std::uint64_t (*mask_for_application)(std::uint64_t real);
+  std::uint64_t (*mask_to_unblock)(std::uint64_t asked);
+  std::uint64_t (*mask_to_await)(std::uint64_t asked);
   void (*restore_signal)(siginfo_t& info);
-  int stand_in;
   // os/memory/memory_locks.h
   int (*lock_all)(int flags, int (*next)(int));
 };

@@ -1,5 +1,6 @@
 #include "os/process/poll.h"
 
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
@@ -65,6 +66,18 @@ void signal_eventfd(const Fd& eventfd) {
 std::uint64_t drain_eventfd(const Fd& eventfd) {
   std::uint64_t value = 0;
   return ::read(eventfd.get(), &value, sizeof value) == sizeof value ? value : 0;
+}
+
+Fd make_union(std::initializer_list<int> descriptors) {
+  Fd all(::epoll_create1(EPOLL_CLOEXEC));
+  if (!all) throw_errno(errno, "epoll_create1");
+  for (const int descriptor : descriptors) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(all.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+      throw_errno(errno, "epoll_ctl");
+  }
+  return all;
 }
 
 Fd make_timer() {

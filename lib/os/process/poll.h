@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <utility>
 
@@ -30,6 +31,10 @@ Fd make_semaphore();
 void signal_eventfd(const Fd& eventfd);
 // Takes pending signals, or a timer's expiries, and returns their number; 0 if there are none.
 std::uint64_t drain_eventfd(const Fd& eventfd);
+
+// Creates a descriptor that is readable while one of these is. They outlive it. Throws
+// std::system_error.
+Fd make_union(std::initializer_list<int> descriptors);
 
 // Creates a non-blocking timer that is readable once it has expired. Throws std::system_error.
 Fd make_timer();

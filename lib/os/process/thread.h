@@ -20,8 +20,8 @@ class SavedSignals {
 };
 
 // The same for the lifetime of an object. Threads that are started meanwhile inherit the mask, so
-// the application's signal handlers never run on the library's threads. SIGSEGV stays unblocked,
-// because host functions run on these threads and access managed memory.
+// the application's signal handlers never run on the library's threads. SIGSEGV and SIGBUS stay
+// unblocked, because host functions run on these threads and access managed memory.
 class SignalBlock {
  public:
   SignalBlock() { signals_.block(); }

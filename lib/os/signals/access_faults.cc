@@ -20,6 +20,7 @@ namespace {
 
 std::atomic<std::uintptr_t> claimed_start = 0;
 std::atomic<std::uintptr_t> claimed_end = 0;
+std::atomic<AccessSignal> claimed_signal = AccessSignal::segv;
 std::atomic<AccessFaultHook> claimed_by = nullptr;
 
 // Returns whether the faulting access was a write; nullopt for an instruction fetch, which no data
@@ -80,17 +81,27 @@ std::size_t alternate_stack_bytes(const ucontext_t& context) {
                                                  : std::numeric_limits<std::size_t>::max();
 }
 
-bool resolved(const siginfo_t& info, const ucontext_t& context) {
-  if (info.si_code != SEGV_ACCERR && info.si_code != SEGV_MAPERR) return false;
+// How the current access was refused; nullopt: the signal has another cause.
+std::optional<AccessSignal> refusal(int signal, const siginfo_t& info) {
+  if (signal == SIGSEGV && (info.si_code == SEGV_ACCERR || info.si_code == SEGV_MAPERR))
+    return AccessSignal::segv;
+  if (signal == SIGBUS && info.si_code == BUS_ADRERR) return AccessSignal::bus;
+  return {};
+}
+
+bool resolved(int signal, const siginfo_t& info, const ucontext_t& context) {
+  const auto refused_by = refusal(signal, info);
+  if (!refused_by) return false;
   const AccessFaultHook hook = claimed_by.load(std::memory_order_acquire);
   const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   const auto write = is_write(context);
   if (!write) return false;
   const bool claimed = hook != nullptr &&
+                       *refused_by == claimed_signal.load(std::memory_order_relaxed) &&
                        address >= claimed_start.load(std::memory_order_relaxed) &&
                        address < claimed_end.load(std::memory_order_relaxed);
   if (claimed && hook({address, *write, alternate_stack_bytes(context)})) return true;
-  return *write && was_frozen(address);
+  return *refused_by == AccessSignal::segv && *write && was_frozen(address);
 }
 
 void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
@@ -98,7 +109,7 @@ void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
   // The hook may call cancellation points; the memory access that faulted is none.
   int cancellable = PTHREAD_CANCEL_ENABLE;
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-  const bool ours = signal == SIGSEGV && resolved(*info, *context);
+  const bool ours = resolved(signal, *info, *context);
   ::pthread_setcancelstate(cancellable, nullptr);
   errno = saved_errno;
   if (!ours) pass_on(signal, info, context);
@@ -106,8 +117,10 @@ void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
 
 }  // namespace
 
-void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook) {
+void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessSignal signal,
+                         AccessFaultHook hook) {
   claimed_by = nullptr;
+  claimed_signal = signal;
   claimed_start = start;
   claimed_end = end;
   claimed_by = hook;

@@ -1,7 +1,6 @@
-// Resolves faults on a range of addresses in the faulting thread. Every other SIGSEGV goes to the
-// application, as if this library were not present (signal_chain.h). SIGBUS is not handled: an
-// access to a protected page raises SIGSEGV, while SIGBUS reports missing memory, which the
-// application must see in any case.
+// Resolves faults on a range of addresses in the faulting thread. The faults raise SIGSEGV (page
+// protection) or SIGBUS (a userfaultfd with UFFD_FEATURE_SIGBUS). Every other SIGSEGV and SIGBUS
+// goes to the application, as if this library were not present (signal_chain.h).
 #pragma once
 
 #include <cstddef>
@@ -25,15 +24,24 @@ struct AccessFault {
 // hook also runs in children of fork() and vfork().
 using AccessFaultHook = bool (*)(const AccessFault&);
 
-// From now on, reads and writes in [start, end) that fault are offered to `hook` first. Another
-// call, also in a forked child, replaces range and hook; during that call no fault is offered to
-// either. Threads, other than the calling one, that block SIGSEGV at the first call must unblock it
-// before they access the range. Throws std::system_error.
-void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook);
+// Which signal the faults of a range raise. Failed memory raises SIGBUS too, with codes of its own;
+// the application must see it in any case.
+enum class AccessSignal {
+  segv,  // SIGSEGV: no access to the page, or no mapping
+  bus,   // SIGBUS with BUS_ADRERR
+};
+
+// From now on, reads and writes in [start, end) that raise `signal` are offered to `hook` first.
+// Another call, also in a forked child, replaces range, signal and hook; during that call no fault
+// is offered to either hook. Threads, other than the calling one, that block SIGSEGV or SIGBUS at
+// the first call must unblock it before they access the range. Throws std::system_error.
+void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessSignal signal,
+                         AccessFaultHook hook);
 
 // From now on, threads that fault on a write to [start, end) sleep until thaw_writers(), and
 // then retry. Between the two calls the caller must keep the memory read-only. One freeze at a
-// time; the caller serializes. Threads must not block SIGSEGV, as above. Throws std::system_error.
+// time; the caller serializes. Threads must not block SIGSEGV or SIGBUS, as above. Throws
+// std::system_error.
 void freeze_writers(std::uintptr_t start, std::uintptr_t end);
 void thaw_writers();
 

@@ -6,10 +6,18 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <iterator>
 
+#include "base/signal_blocking.h"
+#include "os/files/fd.h"
 #include "os/process/fork_mark.h"
 #include "os/process/interposer_hooks.h"
 #include "os/signals/kernel_signals.h"
+
+// Reserves a real-time signal of the process and returns it; -1: none is free. With 0 it takes the
+// highest one, and SIGRTMAX falls by one. The C library exports this function without a
+// declaration.
+extern "C" int __libc_allocate_rtsig(int from_lowest) noexcept;
 
 namespace wherry::impl {
 namespace {
@@ -17,8 +25,6 @@ namespace {
 constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
-constexpr std::uint64_t segv_bit = bit_of(SIGSEGV);
-constexpr std::uint64_t stand_in_bit = bit_of(stand_in);
 
 // Marks a deferred signal in si_errno, which is 0 in every signal that is sent.
 constexpr int put_off_mark = 0x57485259;
@@ -105,8 +111,20 @@ class RememberedAction {
   std::atomic<std::uint64_t> last_ = 0;
 };
 
-constinit RememberedAction of_segv;
-constinit RememberedAction of_stand_in;
+// A signal that this file takes, with its stand-in and the application's actions for both.
+struct TakenSignal {
+  const int number;
+  std::atomic<int> stand_in;  // written before the signals are taken, and not again
+  RememberedAction action;
+  RememberedAction action_of_stand_in;
+
+  std::uint64_t bit() const { return bit_of(number); }
+  std::uint64_t stand_in_bit() const { return bit_of(stand_in.load(std::memory_order_relaxed)); }
+};
+constexpr int not_reserved = NSIG;
+constinit TakenSignal taken_signals[] = {{SIGSEGV, SIGSTKFLT, {}, {}},
+                                         {SIGBUS, not_reserved, {}, {}}};
+
 constinit std::atomic<void (*)(int, siginfo_t*, ucontext_t*)> taken_by = nullptr;
 
 // The process that took the signals. A child of vfork() shares its memory; what the child requests
@@ -114,8 +132,41 @@ constinit std::atomic<void (*)(int, siginfo_t*, ucontext_t*)> taken_by = nullptr
 constinit std::atomic<const ForkMark*> taken_here = nullptr;
 constinit std::atomic<pid_t> taken_in = 0;
 
+// The taken signal that has this number, or whose stand-in has it; null: it is neither.
+TakenSignal* find_taken(int signal) {
+  for (TakenSignal& taken : taken_signals)
+    if (signal == taken.number || signal == taken.stand_in.load(std::memory_order_relaxed))
+      return &taken;
+  return nullptr;
+}
+
+// Requires: find_taken(signal) is not null.
 RememberedAction& remembered(int signal) {
-  return signal == SIGSEGV ? of_segv : of_stand_in;
+  TakenSignal& taken = *find_taken(signal);
+  return signal == taken.number ? taken.action : taken.action_of_stand_in;
+}
+
+// All signals for which Linux has the handler of this file.
+std::array<int, 2 * std::size(taken_signals)> handled_signals() {
+  std::array<int, 2 * std::size(taken_signals)> handled;
+  std::size_t count = 0;
+  for (const TakenSignal& taken : taken_signals) {
+    handled[count++] = taken.number;
+    handled[count++] = taken.stand_in.load(std::memory_order_relaxed);
+  }
+  return handled;
+}
+
+// Unlike SIGSTKFLT, no other signal is free in every process, so the C library gives one away. A
+// forked child inherits it.
+void reserve_stand_ins() {
+  for (TakenSignal& taken : taken_signals) {
+    if (taken.stand_in.load(std::memory_order_relaxed) != not_reserved) continue;
+    const int reserved = ::__libc_allocate_rtsig(0);
+    if (reserved < 0) throw_errno(ENOTSUP, "no real-time signal is free to stand in for SIGBUS");
+    taken.stand_in.store(reserved, std::memory_order_relaxed);
+    never_block(reserved);
+  }
 }
 
 Action action_of(const struct sigaction& asked) {
@@ -137,14 +188,13 @@ struct sigaction install(int signal, const Action& application) {
   constexpr int mirrored = SA_ONSTACK | SA_RESTART;
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;
-  // SA_NODEFER: the application's handler may access memory that only a nested SIGSEGV makes
+  // SA_NODEFER: the application's handler may access memory that only a nested signal makes
   // accessible.
   ours.sa_flags = SA_SIGINFO | SA_NODEFER | (static_cast<int>(application.flags) & mirrored);
   // An ignored signal interrupts no system call, so a handler that ignores it must not either.
   if (application.is_ignored()) ours.sa_flags |= SA_RESTART;
   sigfillset(&ours.sa_mask);
-  sigdelset(&ours.sa_mask, SIGSEGV);
-  sigdelset(&ours.sa_mask, SIGBUS);
+  for (const TakenSignal& taken : taken_signals) sigdelset(&ours.sa_mask, taken.number);
   struct sigaction before {};
   kernel_sigaction(signal, &ours, &before);
   return before;
@@ -159,12 +209,11 @@ void install_current(int signal) {
   }
 }
 
-// For handlers of other signals, whose masks would really block SIGSEGV.
+// For handlers of other signals, whose masks would really block a taken signal.
 void translate_masks_of_other_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
-    if (signal == SIGSEGV || signal == stand_in || kernel_sigaction(signal, nullptr, &action) != 0)
-      continue;
+    if (find_taken(signal) != nullptr || kernel_sigaction(signal, nullptr, &action) != 0) continue;
     const std::uint64_t mask = load_mask(action.sa_mask);
     if (mask_for_kernel(mask) == mask) continue;
     store_mask(action.sa_mask, mask_for_kernel(mask));
@@ -172,7 +221,7 @@ void translate_masks_of_other_handlers() {
   }
 }
 
-// On the first call SIGSTKFLT does not stand in for SIGSEGV yet.
+// On the first call no signal stands in for another yet.
 void translate_mask_of_this_thread(bool first) {
   sigset_t set;
   sigemptyset(&set);
@@ -192,12 +241,27 @@ bool queue_to_this_process(int signal, siginfo_t info) {
   return ::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, &info) == 0;
 }
 
-// Defers a SIGSEGV that was sent to a thread that blocks it: it is delivered when the thread, or
-// any thread for one that was sent to the process, unblocks it.
-void put_off(siginfo_t info) {
+// Whether Linux may leave the signal pending: it was sent, or reports failed memory that the thread
+// has not accessed. All others come from the thread's current instruction.
+bool can_wait(int signal, const siginfo_t& info) {
+  return info.si_code <= 0 || (signal == SIGBUS && info.si_code == BUS_MCEERR_AO);
+}
+
+bool is_pending(int signal) {
+  sigset_t pending;
+  sigemptyset(&pending);
+  ::syscall(SYS_rt_sigpending, &pending, sizeof(std::uint64_t));
+  return (load_mask(pending) & bit_of(signal)) != 0;
+}
+
+// Defers a signal that was sent to a thread that blocks it: it is delivered when the thread, or any
+// thread for one that was sent to the process, unblocks it.
+void put_off(siginfo_t info, int stand_in) {
   const int saved_errno = errno;
   info.si_errno = put_off_mark;
-  const bool for_thread = info.si_code == SI_TKILL;
+  const bool for_thread = info.si_code == SI_TKILL || info.si_code > 0;
+  // Linux queues a real-time signal as often as it is sent, but a pending SIGBUS only once.
+  if (stand_in >= __SIGRTMIN && is_pending(stand_in)) return;
   // Linux permits only the main thread, which it prefers for signals to a process, to requeue a
   // signal in the name of its sender.
   if (for_thread || !queue_to_this_process(stand_in, info)) queue_to_this_thread(stand_in, info);
@@ -232,18 +296,19 @@ __attribute__((no_sanitize("undefined"))) void call(const Action& action, int si
 void take_signals(void (*handler)(int, siginfo_t*, ucontext_t*)) {
   attach_interposers();
   const bool here = taken_in.load(std::memory_order_relaxed) == ::getpid();
+  reserve_stand_ins();
   if (!here) taken_here = new ForkMark;
   taken_in = ::getpid();
   const bool first = !signals_are_taken();
   if (first) {
-    for (const int signal : {SIGSEGV, stand_in}) {
+    for (const int signal : handled_signals()) {
       struct sigaction before {};
       kernel_sigaction(signal, nullptr, &before);
       remembered(signal).exchange(action_of(before));
     }
   }
   taken_by = handler;
-  for (const int signal : {SIGSEGV, stand_in}) {
+  for (const int signal : handled_signals()) {
     const struct sigaction before = install(signal, remembered(signal).get());
     if (first && !is_ours(before)) remembered(signal).exchange(action_of(before));
     install_current(signal);
@@ -258,20 +323,21 @@ bool signals_are_taken() {
 
 void pass_on(int signal, siginfo_t* info, ucontext_t* context) {
   const std::uint64_t interrupted = load_mask(context->uc_sigmask);
-  const bool blocked = signal == SIGSEGV && (interrupted & stand_in_bit) != 0;
-  const bool sent = info->si_code <= 0;
-  if (blocked && sent) return put_off(*info);
+  const TakenSignal& taken = *find_taken(signal);
+  const bool blocked = signal == taken.number && (interrupted & taken.stand_in_bit()) != 0;
   restore_signal(*info);
   signal = info->si_signo;
+  const bool is_fault = !can_wait(signal, *info);
+  if (blocked && !is_fault) return put_off(*info, taken.stand_in);
 
   // Linux does not deliver a fault, which cannot wait, to a handler if the thread blocks or ignores
   // it.
   const Action action = blocked ? Action{} : remembered(signal).take();
-  if (action.is_ignored() && sent) return;
+  if (action.is_ignored() && !is_fault) return;
   if (action.is_default() || action.is_ignored()) return die_by(signal, *info, *context);
 
   std::uint64_t inside = interrupted | mask_for_kernel(action.mask);
-  if (!action.has(SA_NODEFER)) inside |= stand_in_bit;
+  if (!action.has(SA_NODEFER)) inside |= taken.stand_in_bit();
   sigset_t set;
   sigemptyset(&set);
   store_mask(set, inside);
@@ -282,16 +348,36 @@ void pass_on(int signal, siginfo_t* info, ucontext_t* context) {
 }
 
 std::uint64_t mask_for_kernel(std::uint64_t asked) {
-  const std::uint64_t others = asked & ~(segv_bit | stand_in_bit);
-  return (asked & segv_bit) != 0 ? others | stand_in_bit : others;
+  std::uint64_t mask = asked;
+  for (const TakenSignal& taken : taken_signals) {
+    mask &= ~(taken.bit() | taken.stand_in_bit());
+    if ((asked & taken.bit()) != 0) mask |= taken.stand_in_bit();
+  }
+  return mask;
 }
 
 std::uint64_t mask_for_application(std::uint64_t real) {
-  return (real & stand_in_bit) != 0 ? real | segv_bit : real;
+  std::uint64_t mask = real;
+  for (const TakenSignal& taken : taken_signals)
+    if ((real & taken.stand_in_bit()) != 0) mask |= taken.bit();
+  return mask;
+}
+
+std::uint64_t mask_to_unblock(std::uint64_t asked) {
+  std::uint64_t mask = mask_for_kernel(asked);
+  for (const TakenSignal& taken : taken_signals) mask |= asked & taken.bit();
+  return mask;
+}
+
+std::uint64_t mask_to_await(std::uint64_t asked) {
+  std::uint64_t mask = asked;
+  for (const TakenSignal& taken : taken_signals)
+    if ((asked & taken.bit()) != 0) mask |= taken.stand_in_bit();
+  return mask;
 }
 
 bool is_remembered(int signal) {
-  if ((signal != SIGSEGV && signal != stand_in) || !signals_are_taken()) return false;
+  if (!signals_are_taken() || find_taken(signal) == nullptr) return false;
   const bool shares_memory = taken_here.load(std::memory_order_relaxed)->is_here();
   return !shares_memory || taken_in.load(std::memory_order_relaxed) == ::getpid();
 }
@@ -308,8 +394,10 @@ void exchange_action(int signal, const struct sigaction* asked, struct sigaction
 }
 
 void restore_signal(siginfo_t& info) {
-  if (info.si_signo != stand_in || info.si_errno != put_off_mark) return;
-  info.si_signo = SIGSEGV;
+  if (info.si_errno != put_off_mark) return;
+  const TakenSignal* const taken = find_taken(info.si_signo);
+  if (taken == nullptr || info.si_signo == taken->number) return;
+  info.si_signo = taken->number;
   info.si_errno = 0;
 }
 

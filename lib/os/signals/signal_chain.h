@@ -1,16 +1,17 @@
-// Puts this library's SIGSEGV handler before the application's. Linux knows only the library's
-// handler; the application's runs after it, as if it were the only one. Once the signal is taken,
-// this file records what the application requests with sigaction() and related functions
-// (interposers/signals.cc).
+// Puts this library's handlers of SIGSEGV and SIGBUS before the application's. Linux knows only the
+// library's handler; the application's runs after it, as if it were the only one. Once the two
+// signals are taken, always both, this file records what the application requests with sigaction()
+// and related functions (interposers/signals.cc).
 //
-// Linux kills a process whose thread faults while it blocks SIGSEGV, so no thread may really block
-// SIGSEGV any more. SIGSTKFLT, which Linux defines and never raises, stands in for it: when the
-// application blocks SIGSEGV, Linux is told to block SIGSTKFLT. So Linux itself keeps the requested
-// state wherever it stores masks: on entry to and return from handlers, in siglongjmp(), in new
-// threads and in forked processes. A SIGSEGV that is sent to a thread that blocks it is deferred as
-// a SIGSTKFLT. The action that the application sets for SIGSTKFLT itself is recorded; whether
-// SIGSTKFLT is blocked follows SIGSEGV. The contexts that other signals' handlers see contain
-// Linux's masks.
+// Linux kills a process whose thread faults while it blocks the fault's signal, so no thread may
+// really block a taken signal any more. A stand-in represents each in Linux's masks: when the
+// application blocks SIGSEGV, Linux is told to block SIGSTKFLT, which Linux defines and never
+// raises; for SIGBUS it is a real-time signal that the C library reserves for this process. So
+// Linux itself keeps the requested state wherever it stores masks: on entry to and return from
+// handlers, in siglongjmp(), in new threads and in forked processes. A taken signal that is sent to
+// a thread that blocks it is deferred as its stand-in. The action that the application sets for a
+// stand-in itself is recorded; whether a stand-in is blocked follows its taken signal. The contexts
+// that other signals' handlers see contain Linux's masks.
 //
 // Lock-free, and without allocations: every function except take_signals() may be called in signal
 // handlers and in forked children.
@@ -23,11 +24,12 @@
 
 namespace wherry::impl {
 
-// From now on Linux calls `handler` for SIGSEGV and SIGSTKFLT, with all signals blocked except
-// SIGSEGV and SIGBUS, on the stack that the application's action requests. The calling thread, and
-// the masks of other signals' handlers, stop blocking SIGSEGV; other running threads that block it
-// continue to do so. Requests that other threads make for the two signals during this call may be
-// lost. Later calls, also in a forked child, replace the handler. Throws std::system_error.
+// From now on Linux calls `handler` for SIGSEGV, SIGBUS and their stand-ins, with all signals
+// blocked except SIGSEGV and SIGBUS, on the stack that the application's action requests. The
+// calling thread, and the masks of other signals' handlers, stop blocking SIGSEGV and SIGBUS; other
+// running threads that block one continue to do so. Requests that other threads make for these
+// signals during this call may be lost. Later calls, also in a forked child, replace the handler.
+// Throws std::system_error: ENOTSUP if the program has reserved all real-time signals.
 void take_signals(void (*handler)(int, siginfo_t*, ucontext_t*));
 bool signals_are_taken();
 
@@ -38,6 +40,11 @@ void pass_on(int signal, siginfo_t* info, ucontext_t* context);
 // Translate between the masks that the application requests and those that Linux gets.
 std::uint64_t mask_for_kernel(std::uint64_t asked);
 std::uint64_t mask_for_application(std::uint64_t real);
+// The same for signals to unblock. A thread that blocked a taken signal before it was taken really
+// blocks it.
+std::uint64_t mask_to_unblock(std::uint64_t asked);
+// The same for signals to wait for.
+std::uint64_t mask_to_await(std::uint64_t asked);
 
 // Whether the action of this signal is recorded here instead of passed to Linux, in the calling
 // process.
@@ -45,10 +52,8 @@ bool is_remembered(int signal);
 // sigaction() for a recorded signal. Either pointer may be null.
 void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old);
 
-// The signal that stands in for SIGSEGV, for callers that wait for signals.
-inline constexpr int stand_in = SIGSTKFLT;
-// Turns a received stand-in back into the deferred SIGSEGV. A SIGSTKFLT that was sent as such stays
-// unchanged.
+// Turns a received stand-in back into the deferred signal. A stand-in's signal that was sent as
+// such stays unchanged.
 void restore_signal(siginfo_t& info);
 
 }  // namespace wherry::impl
