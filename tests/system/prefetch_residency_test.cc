@@ -162,6 +162,25 @@ TEST_CASE("a whole block is one huge page where pools have huge pages", "[system
   CHECK(wrong_pages(words, host) == 0);
 }
 
+TEST_CASE("when a prefetch to the host is done, the host maps all blocks by one entry each",
+          "[system]") {
+  Stage& s = stage();
+  const Words words{16 * mib_words};
+  number_pages(host, words);
+  prefetch_now(words, device0);
+  if (huge_entries(Witness::process_of(1 + device0), words.data()) == 0) {
+    WARN("pools have no huge pages on this machine");
+    return;
+  }
+  const std::uint64_t entries = huge_entries(::getpid(), words.data());
+  prefetch_now(words, host);
+  CHECK(huge_entries(::getpid(), words.data()) - entries >= 7 * block_bytes);
+  const std::uint64_t faults = Stage::faults();
+  s.read_pages(host, whole_block_of(words), 7 * block_bytes);
+  CHECK(Stage::faults() == faults);
+  CHECK(wrong_pages(words, host) == 0);
+}
+
 TEST_CASE("a prefetched block is mapped by one entry, and the rest of a split block by one fault",
           "[system]") {
   Stage& s = stage();
