@@ -102,17 +102,6 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
   Reply reply;
   reply.number = command.number;
   switch (command.kind) {
-    case CommandKind::run:
-      try {
-        start_host_watch(start);
-        state.trap->run();
-        if (!start_workers(*start.board, *start.completion,
-                           {start.options->ordinal, start.options->workers, start.options->cpus}))
-          reply.error = EDEADLK;
-      } catch (const std::system_error& error) {
-        reply.error = error.code().value();
-      }
-      break;
     case CommandKind::open_arena:
       reply.error = set_access(state.layout.base(), command.bytes, Access::write);
       break;
@@ -195,10 +184,13 @@ void catch_faults_and_obey(void* pointer) {
       TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
     state.trap = make_device_trap({options.trap, &layout, start.faults, Fd(start.fault_notifier)});
     unblock_all_signals();
+    start_host_watch(start);
+    start_workers(*start.board, *start.completion,
+                  {options.ordinal, options.workers, options.cpus});
     if (send_message(start.socket, bytes_of(StartReport{}), state.trap->userfaultfd()) != 0)
       ::_exit(1);
   } catch (const std::system_error& error) {
-    fail_start(start, error.code().value(), "trapping faults");
+    fail_start(start, error.code().value(), "trapping faults and starting threads");
   }
   obey_commands(start, state);
 }

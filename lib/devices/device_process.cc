@@ -34,10 +34,12 @@
 namespace wherry::impl {
 namespace {
 
-constexpr std::uint64_t start_limit_ns = 5'000'000'000;
-// A fork that may have copied a held lock gets less time, and is repeated.
-constexpr std::uint64_t risky_start_limit_ns = 1'200'000'000;
-constexpr int risky_start_attempts = 4;
+// A fork may copy a lock that another thread holds, for example of an allocator that is not
+// prepared for fork(), as AddressSanitizer's is not. Such a device never starts, and the next
+// attempt probably does. Only the last attempt gets the time that a slow machine may need.
+constexpr int start_attempts = 4;
+constexpr std::uint64_t attempt_limit_ns = 1'200'000'000;
+constexpr std::uint64_t last_attempt_limit_ns = 5'000'000'000;
 constexpr std::uint64_t quit_limit_ns = 1'000'000'000;
 constexpr std::uint64_t kill_limit_ns = 5'000'000'000;
 // Addresses for the device's own mappings: its heap, its threads' stacks, modules.
@@ -97,7 +99,7 @@ struct DeviceProcess::State {
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another
   // attempt cannot succeed.
-  int try_start();
+  int try_start(Patience patience);
   int send_command(Command command, int passed = -1, std::uint64_t* value = nullptr)
       EXCLUDES(agent_lock);
   int send_image(const ModuleImage& image) EXCLUDES(agent_lock);
@@ -185,7 +187,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   return start;
 }
 
-int DeviceProcess::State::try_start() {
+int DeviceProcess::State::try_start(Patience patience) {
   const auto start = make_agent_start();
   std::tie(socket, start->socket) = make_socket_pair();
   start->descriptors = options.pool_fds;
@@ -196,9 +198,6 @@ int DeviceProcess::State::try_start() {
   start->socket.reset();
 
   StartReport report;
-  Patience patience = method == SpawnMethod::risky_clone
-                          ? Patience(risky_start_limit_ns, AtLimit::goes_on)
-                          : Patience(start_limit_ns);
   auto received = receive_message(socket, std::as_writable_bytes(std::span(&report, 1)), patience);
   if (received && report.error == 0) {
     userfaultfd = std::move(received.passed);
@@ -285,13 +284,17 @@ std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& 
   for (int attempt = 1;; ++attempt) {
     auto state = std::make_unique<State>(
         options, masks_address_space() ? Mapping::reserve(window_bytes, block_size) : Mapping());
-    const int error = state->try_start();
+    const bool is_last = attempt == start_attempts;
+    const int error = state->try_start(is_last ? Patience(last_attempt_limit_ns)
+                                               : Patience(attempt_limit_ns, AtLimit::goes_on));
     if (error == 0) {
       state->shared.hide_from_forks();
       return std::unique_ptr<DeviceProcess>(new DeviceProcess(std::move(state)));
     }
-    if (state->method != SpawnMethod::risky_clone || attempt == risky_start_attempts)
-      throw_errno(error, "device process does not start");
+    if (is_last)
+      throw_errno(error,
+                  "device process does not start; maybe other threads used an allocator that is "
+                  "not prepared for fork()");
   }
 }
 
@@ -346,17 +349,6 @@ FaultBoard& DeviceProcess::fault_board() {
 }
 const Fd& DeviceProcess::fault_notifier() const {
   return state_->fault_notifier;
-}
-
-void DeviceProcess::run() {
-  Command command;
-  command.kind = CommandKind::run;
-  const int error = state_->send_command(command);
-  if (error == EDEADLK)
-    throw_errno(error,
-                "a device's workers do not run: other threads used an allocator that is not "
-                "prepared for fork() while devices started");
-  if (error != 0) throw_errno(error, "starting a device's workers");
 }
 
 bool DeviceProcess::try_post(const LaunchRequest& request) {

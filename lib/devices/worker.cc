@@ -4,11 +4,9 @@
 #include <fmt/core.h>
 #include <stdio_ext.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,7 +15,6 @@
 #include "base/demangle.h"
 #include "base/log.h"
 #include "devices/crash_report.h"
-#include "os/process/futex.h"
 #include "os/process/poll.h"
 #include "os/process/snapshot_guard.h"
 #include "os/process/thread.h"
@@ -25,24 +22,6 @@
 
 namespace wherry::impl {
 namespace {
-
-// Shorter than the host's limit for a command, so that the host gets the answer.
-constexpr std::chrono::seconds start_limit{4};
-
-// The number of workers that run. A worker that starts after the limit still counts itself.
-using Present = std::shared_ptr<std::atomic<std::uint32_t>>;
-
-// Returns false if that takes longer than the limit.
-bool wait_for(const std::atomic<std::uint32_t>& present, int count) {
-  const auto end = std::chrono::steady_clock::now() + start_limit;
-  for (;;) {
-    const std::uint32_t seen = present.load();
-    if (seen == static_cast<std::uint32_t>(count)) return true;
-    const auto left = end - std::chrono::steady_clock::now();
-    if (left <= left.zero()) return false;
-    futex_wait_ns(present, seen, left);
-  }
-}
 
 // pthread_exit() unwinds without an exception object, so the caught reference is null.
 __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& piece) {
@@ -84,21 +63,21 @@ void flush_output() {
 
 }  // namespace
 
-bool start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options) {
-  const Present present = std::make_shared<Present::element_type>(0);
+void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options) {
+  // The last worker may still be in count_down() when this function returns.
+  const auto missing = std::make_shared<std::latch>(options.count);
   for (int i = 0; i < options.count; ++i) {
-    std::thread([&board, &completion, present, ordinal = options.ordinal, i, cpus = options.cpus] {
+    std::thread([&board, &completion, missing, ordinal = options.ordinal, i, cpus = options.cpus] {
       name_this_thread(fmt::format("wherry-dev{}-{}", ordinal, i));
       // A failure is not fatal: a container may have lost the CPU since the topology was read. A
       // worker may run on any of these CPUs: a worker pinned to a single one could wait there while
       // the next CPU is idle.
       if (!cpus.empty()) pin_this_thread(cpus);
-      ++*present;
-      futex_wake(*present, 1);
+      missing->count_down();
       run_pieces(board, completion);
     }).detach();
   }
-  return wait_for(*present, options.count);
+  missing->wait();
 }
 
 }  // namespace wherry::impl

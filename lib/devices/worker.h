@@ -14,13 +14,10 @@ struct WorkerOptions {
   std::vector<int> cpus;  // CPUs that workers may run on; empty: any
 };
 
-// Starts the workers. They run until the process ends, and signal `completion` when a launch is
-// finished. `board` and `completion` live as long as the process. Throws std::system_error.
-//
-// Returns false if a worker does not run within seconds. This happens if the program's allocator is
-// not prepared for fork(), as AddressSanitizer's is not: the device has a copy of a lock that
-// another thread of the host held, and nobody unlocks it.
-[[nodiscard]] bool start_workers(LaunchBoard& board, const Fd& completion,
-                                 const WorkerOptions& options);
+// Starts the workers, and returns when all run. They run until the process ends, and signal
+// `completion` when a launch is finished. `board` and `completion` live as long as the process.
+// Throws std::system_error. Does not return if a worker waits for a lock whose holder was not
+// forked; the host limits that wait.
+void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options);
 
 }  // namespace wherry::impl

@@ -8,8 +8,6 @@
 namespace wherry::impl {
 namespace {
 
-// More do not move more on machines that were tried.
-constexpr std::size_t copiers_default_max = 8;
 constexpr unsigned copiers_max = 16;
 
 }  // namespace
@@ -18,7 +16,7 @@ std::variant<CopySettings, std::string> choose_copy_settings(std::string_view co
                                                              std::string_view huge_pages,
                                                              std::size_t cpus) {
   CopySettings settings;
-  settings.copiers = static_cast<unsigned>(std::clamp<std::size_t>(cpus, 1, copiers_default_max));
+  settings.copiers = static_cast<unsigned>(std::clamp<std::size_t>(cpus, 1, copiers_max));
   if (!copiers.empty()) {
     const char* const end = copiers.data() + copiers.size();
     const auto [parsed, error] = std::from_chars(copiers.data(), end, settings.copiers);

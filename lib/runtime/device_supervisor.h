@@ -47,13 +47,12 @@ class DeviceSupervisor {
 
   explicit DeviceSupervisor(const Parts& parts);
 
-  // Forks a process for each device, which waits for run(). Returns where each one's faults are to
-  // be read. Called once. Throws std::system_error.
+  // Forks a process for each device. Returns where each one's faults are to be read. Called once.
+  // Throws std::system_error.
   std::vector<std::shared_ptr<const FaultSource>> fork_all() EXCLUDES(lock);
-  // The devices may access the arena from now on. The daemon, which listens to their faults already
-  // and outlives this, is told when a process is replaced. Called once, after fork_all(). Throws
-  // std::system_error.
-  void run(FaultDaemon& daemon) EXCLUDES(lock);
+  // The daemon, which listens to the devices' faults already and outlives this, is told when a
+  // process is replaced. Called once, before other threads know of this object.
+  void tell(FaultDaemon& daemon) { daemon_ = &daemon; }
 
   // The device's process; another object after restart(). Never null once fork_all() has returned.
   std::shared_ptr<DeviceProcess> process(int device) const EXCLUDES(lock);
@@ -88,7 +87,7 @@ class DeviceSupervisor {
   std::shared_ptr<const FaultSource> start(int device) REQUIRES(lock);
 
   const Parts parts_;
-  FaultDaemon* daemon_ = nullptr;  // set by run(), before other threads know of this object
+  FaultDaemon* daemon_ = nullptr;  // null before tell()
   // By device; null before fork_all().
   std::vector<std::shared_ptr<DeviceProcess>> processes_ GUARDED_BY(lock);
 };

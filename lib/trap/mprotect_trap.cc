@@ -84,21 +84,16 @@ void MprotectTrap::detach_device(int device) {
 // more thread changes protections while no thread waits; it never waits for a fault itself.
 class MprotectDeviceTrap final : public DeviceTrap {
  public:
-  explicit MprotectDeviceTrap(Parts parts) : board_(*parts.board) {
-    post_device_faults(*parts.layout, board_, std::move(parts.notifier));
-  }
-
-  int userfaultfd() const override { return -1; }
-  void run() override {
-    std::thread([&board = board_] {
+  explicit MprotectDeviceTrap(Parts parts) {
+    post_device_faults(*parts.layout, *parts.board, std::move(parts.notifier));
+    std::thread([&board = *parts.board] {
       name_this_thread("wherry-protect");
       const SignalBlock no_signals;
       change_protection_for_host(board);
     }).detach();
   }
 
- private:
-  FaultBoard& board_;
+  int userfaultfd() const override { return -1; }
 };
 
 }  // namespace

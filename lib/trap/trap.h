@@ -114,7 +114,7 @@ class Trap {
 
 std::unique_ptr<Trap> make_trap(Trap::Parts parts);
 
-// The device's side. Its agent thread makes the trap and calls run().
+// The device's side. Its agent thread makes the trap.
 class DeviceTrap {
  public:
   struct Parts {
@@ -130,8 +130,6 @@ class DeviceTrap {
   // The userfaultfd with which this process's mappings are registered; the host gets it too. -1:
   // the kind of trap uses none.
   virtual int userfaultfd() const = 0;
-  // The arena may be accessed from now on. Throws std::system_error.
-  virtual void run() = 0;
 };
 
 // Traps this process's accesses to its view of the arena. At most one trap in a process, which

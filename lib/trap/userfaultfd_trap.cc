@@ -183,7 +183,6 @@ class UserfaultfdDeviceTrap final : public DeviceTrap {
   explicit UserfaultfdDeviceTrap(UffdAccess access) : userfaultfd_(create_permitted(access)) {}
 
   int userfaultfd() const override { return userfaultfd_.get(); }
-  void run() override {}
 
  private:
   const Fd userfaultfd_;

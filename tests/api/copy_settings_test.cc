@@ -17,10 +17,10 @@ std::string refused(std::string_view copiers, std::string_view huge_pages) {
 }  // namespace
 
 TEST_CASE(
-    "by default there are as many copiers as CPUs, up to eight, and huge pages where possible") {
+    "by default there are as many copiers as CPUs, up to sixteen, and huge pages where possible") {
   CHECK(chosen("", "", 1).copiers == 1);
   CHECK(chosen("", "", 2).copiers == 2);
-  CHECK(chosen("", "", 64).copiers == 8);
+  CHECK(chosen("", "", 64).copiers == 16);
   CHECK(chosen("", "", 0).copiers == 1);
   CHECK(chosen("", "").huge_pages == HugePages::if_possible);
 }

@@ -81,8 +81,12 @@ void Stage::write_pages(int processor, std::uint64_t* first, std::size_t bytes,
   session_.run(processor, [first, pages, value] { fill_pages(first, pages, value); });
 }
 
+bool Stage::maps(int processor, const std::uint64_t* word) const {
+  return (witness_.mappers(word) & bit_of(processor)) != 0;
+}
+
 bool Stage::comes_to_map(int processor, const std::uint64_t* word) const {
-  for (int waited_ms = 0; (witness_.mappers(word) & bit_of(processor)) == 0; ++waited_ms) {
+  for (int waited_ms = 0; !maps(processor, word); ++waited_ms) {
     if (waited_ms >= mapping_limit_ms) return false;
     ::poll(nullptr, 0, 1);
   }
@@ -91,8 +95,7 @@ bool Stage::comes_to_map(int processor, const std::uint64_t* word) const {
 
 std::uint64_t Stage::frame_of(int processor, const std::uint64_t* word) const {
   const auto frame = [&] { return page_entry(Witness::process_of(1 + processor), word).frame; };
-  if (frame() == 0 && (witness_.mappers(word) & bit_of(processor)) != 0)
-    (void)read(processor, word);
+  if (frame() == 0 && maps(processor, word)) (void)read(processor, word);
   return frame();
 }
 

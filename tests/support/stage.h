@@ -68,6 +68,8 @@ class Stage {
 
   // The pools that hold the word's page, by Linux's view.
   std::uint32_t residents(const std::uint64_t* word) const { return witness_.residents(word); }
+  // Whether the processor's page table has an entry for the page.
+  bool maps(int processor, const std::uint64_t* word) const;
   // Whether the processor's page table gets an entry for the page, now or soon: page tables are
   // changed in the background, and the machine may be busy.
   bool comes_to_map(int processor, const std::uint64_t* word) const;
