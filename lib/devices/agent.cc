@@ -102,6 +102,15 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
   Reply reply;
   reply.number = command.number;
   switch (command.kind) {
+    case CommandKind::run:
+      try {
+        start_host_watch(start);
+        start_workers(*start.board, *start.completion,
+                      {start.options->ordinal, start.options->workers, start.options->cpus});
+      } catch (const std::system_error& error) {
+        reply.error = error.code().value();
+      }
+      break;
     case CommandKind::open_arena:
       reply.error = set_access(state.layout.base(), command.bytes, Access::write);
       break;
@@ -160,6 +169,12 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
   }
 }
 
+// Starts a thread and waits for its end. Does not return if that needs a lock whose holder was not
+// forked: then the host hears nothing, and forks another device.
+void try_thread() {
+  std::thread([] { name_this_thread("wherry-trial"); }).join();
+}
+
 // What the agent knows before the address space is masked; kept on the agent's own stack.
 struct Prepared {
   const AgentStart& start;
@@ -184,9 +199,7 @@ void catch_faults_and_obey(void* pointer) {
       TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
     state.trap = make_device_trap({options.trap, &layout, start.faults, Fd(start.fault_notifier)});
     unblock_all_signals();
-    start_host_watch(start);
-    start_workers(*start.board, *start.completion,
-                  {options.ordinal, options.workers, options.cpus});
+    try_thread();
     if (send_message(start.socket, bytes_of(StartReport{}), state.trap->userfaultfd()) != 0)
       ::_exit(1);
   } catch (const std::system_error& error) {

@@ -27,6 +27,7 @@
 namespace wherry::impl {
 
 enum class CommandKind : std::uint32_t {
+  run,         // starts the workers
   open_arena,  // makes `bytes` from the arena's base accessible
   forbid,      // makes [address, address + bytes) inaccessible
   // Makes [address, address + bytes) show the pool of `owner`, from `offset` on.

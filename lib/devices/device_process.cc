@@ -351,6 +351,15 @@ const Fd& DeviceProcess::fault_notifier() const {
   return state_->fault_notifier;
 }
 
+void DeviceProcess::run() {
+  Command command;
+  command.kind = CommandKind::run;
+  if (const int error = state_->send_command(command))
+    throw_errno(error,
+                "a device's workers do not run; maybe other threads used an allocator that is not "
+                "prepared for fork()");
+}
+
 bool DeviceProcess::try_post(const LaunchRequest& request) {
   if (!state_->poster.try_post(request)) return false;
   if (request.items == 0) signal_eventfd(state_->completion);

@@ -1,10 +1,11 @@
 // The host's handle of one device process: a fork of this program in which kernels run on worker
 // threads.
 //
-// start() returns when the device has mapped its pool at the arena's address, traps its own
-// accesses to it, and its workers run. They access the arena only in launches, so the host can
-// listen for faults first. The device decides nothing: it runs launches from shared slots, and its
-// agent executes the host's commands. It ends when the host process ends, whatever the reason.
+// start() returns when the device has mapped its pool at the arena's address and traps its own
+// accesses to it. run() starts its workers; called when the host has its own threads, so that most
+// addresses that the device's threads get are in use in the host, too. The device decides nothing:
+// it runs launches from shared slots, and its agent executes the host's commands. It ends when the
+// host process ends, whatever the reason.
 #pragma once
 
 #include <sys/types.h>
@@ -112,6 +113,8 @@ class DeviceProcess final : public TrappedProcess {
   Fd take_userfaultfd() override;
   FaultBoard& fault_board() override;
   const Fd& fault_notifier() const override;
+  // Starts the workers. To be called once, after the start. Throws std::system_error.
+  void run();
 
   // Posts a launch. Returns false when all slots are busy; then wait for completion_fd(). Any
   // thread.

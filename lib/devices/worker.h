@@ -16,8 +16,7 @@ struct WorkerOptions {
 
 // Starts the workers, and returns when all run. They run until the process ends, and signal
 // `completion` when a launch is finished. `board` and `completion` live as long as the process.
-// Throws std::system_error. Does not return if a worker waits for a lock whose holder was not
-// forked; the host limits that wait.
+// Throws std::system_error. The host limits the wait.
 void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options);
 
 }  // namespace wherry::impl

@@ -59,6 +59,11 @@ std::vector<std::shared_ptr<const FaultSource>> DeviceSupervisor::fork_all() {
   return sources;
 }
 
+void DeviceSupervisor::run(FaultDaemon& daemon) {
+  daemon_ = &daemon;
+  for (int device = 0; device < parts_.options.device_count(); ++device) process(device)->run();
+}
+
 std::shared_ptr<DeviceProcess> DeviceSupervisor::process(int device) const {
   const LockGuard guard(lock);
   return processes_[static_cast<std::size_t>(device)];
@@ -83,6 +88,7 @@ void DeviceSupervisor::restart(int device) {
   }
   const auto source = start(device);
   daemon_->listen(p, source);
+  process_of(device)->run();
 }
 
 bool DeviceSupervisor::open_arena(std::size_t needed) {

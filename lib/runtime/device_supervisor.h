@@ -50,9 +50,10 @@ class DeviceSupervisor {
   // Forks a process for each device. Returns where each one's faults are to be read. Called once.
   // Throws std::system_error.
   std::vector<std::shared_ptr<const FaultSource>> fork_all() EXCLUDES(lock);
-  // The daemon, which listens to the devices' faults already and outlives this, is told when a
-  // process is replaced. Called once, before other threads know of this object.
-  void tell(FaultDaemon& daemon) { daemon_ = &daemon; }
+  // Starts the devices' workers. The daemon, which listens to the devices' faults already and
+  // outlives this, is told when a process is replaced. Called once, after fork_all() and before
+  // other threads know of this object. Throws std::system_error.
+  void run(FaultDaemon& daemon) EXCLUDES(lock);
 
   // The device's process; another object after restart(). Never null once fork_all() has returned.
   std::shared_ptr<DeviceProcess> process(int device) const EXCLUDES(lock);
@@ -87,7 +88,7 @@ class DeviceSupervisor {
   std::shared_ptr<const FaultSource> start(int device) REQUIRES(lock);
 
   const Parts parts_;
-  FaultDaemon* daemon_ = nullptr;  // null before tell()
+  FaultDaemon* daemon_ = nullptr;  // null before run()
   // By device; null before fork_all().
   std::vector<std::shared_ptr<DeviceProcess>> processes_ GUARDED_BY(lock);
 };

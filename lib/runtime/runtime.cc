@@ -132,7 +132,7 @@ void Runtime::start() {
   switcher_->start();
   copiers_->start();
   background_evictor_->start();
-  devices_->tell(*daemon_);
+  devices_->run(*daemon_);
   TouchableMemory::announce({&arena_.layout(), page_owners_.view(), Processor::host()});
 }
 

@@ -52,6 +52,7 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   if (impl::traits_of(options.trap.kind).signals_devices)
     faults_ = std::make_unique<impl::BoardSource>(process_, process_->fault_board(),
                                                   process_->fault_notifier());
+  process_->run();
 }
 
 std::optional<std::uintptr_t> resolve_kernel(impl::DeviceProcess& process,

@@ -1,25 +1,39 @@
-// A device whose threads do not run. This happens to programs with an allocator that is not
-// prepared for fork(): the device has a copy of a lock that another thread of the host held.
+// Devices whose threads do not run. This happens to programs with an allocator that is not prepared
+// for fork(): the device has a copy of a lock that another thread of the host held.
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "support/child.h"
 #include "support/session.h"
 
 namespace {
 
-std::atomic<bool> workers_hang{false};
+// In memory that the program shares with its devices.
+struct Hanging {
+  std::atomic<const char*> name{nullptr};  // threads with this name hang
+  std::atomic<int> left{0};                // as many of them
+};
+
+Hanging& hanging() {
+  static auto* const shared = new (::mmap(nullptr, sizeof(Hanging), PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Hanging;
+  return *shared;
+}
 
 }  // namespace
 
-// Every worker calls this function first.
+// Every thread of a device calls this function first.
 extern "C" int pthread_setname_np(pthread_t, const char* name) {
-  while (workers_hang.load() && std::strcmp(name, "wherry-dev0-1") == 0) ::pause();
+  const char* const wanted = hanging().name.load();
+  if (wanted != nullptr && std::strcmp(name, wanted) == 0 && hanging().left.fetch_sub(1) > 0)
+    for (;;) ::pause();
   return 0;
 }
 
@@ -29,9 +43,9 @@ namespace {
 TEST_CASE("cuInit fails, and leaves no device, if a device's workers do not run", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_DEVICES", "capacity=4M,workers=2", 1);
-    workers_hang.store(true);
-    expect(cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM, "cuInit does not report the failure");
-    workers_hang.store(false);
+    hanging().name = "wherry-dev0-1";
+    hanging().left = 1;
+    expect(cuInit(0) != CUDA_SUCCESS, "cuInit does not report the failure");
     // The program may try again.
     const Session session{"capacity=4M,workers=2"};
     const Managed<int> number{1};
@@ -41,6 +55,20 @@ TEST_CASE("cuInit fails, and leaves no device, if a device's workers do not run"
   INFO(outcome.describe());
   CHECK(outcome.passed());
   CHECK(outcome.err.find("an allocator that is not prepared for fork") != std::string::npos);
+}
+
+TEST_CASE("a device that hangs while it starts is replaced", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    hanging().name = "wherry-trial";
+    hanging().left = 2;
+    const Session session{"capacity=4M,workers=2"};
+    expect(hanging().left < 0, "no device hung");
+    const Managed<int> number{1};
+    session.run(0, [to = number.data()] { *to = 42; });
+    expect(number[0] == 42, "a kernel did not run");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
 }
 
 }  // namespace
