@@ -170,9 +170,11 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
 }
 
 // Starts a thread and waits for its end. Does not return if that needs a lock whose holder was not
-// forked: then the host hears nothing, and forks another device.
+// forked: then the host hears nothing, and forks another device. The thread's stack is unmapped:
+// without a window, the host may get its addresses for a module that it loads later.
 void try_thread() {
   std::thread([] { name_this_thread("wherry-trial"); }).join();
+  if (!drop_cached_stacks()) throw_errno(EAGAIN, "starting a thread");
 }
 
 // What the agent knows before the address space is masked; kept on the agent's own stack.

@@ -92,19 +92,22 @@ TEST_CASE("a kernel of a library runs in any context, on its device") {
   const CUkernel kernel = kernel_of(library, "touch");
   CHECK(kernel == kernel_of(library, "touch"));
   const Witness witness;
-  const Managed<char> memory{16 * page};
-  std::memset(memory.data(), 0, memory.bytes());
-  for (int device : {0, 1, 0}) {
+  // Memory of its own for each launch: a late message about a fault of an earlier kernel could move
+  // pages of common memory back to that kernel's device.
+  const auto touch_fresh = [&](CUstream stream, int device) {
     INFO("device " << device);
-    // Runs on the stream's device, whichever context is current.
-    CHECK(touch(as_function(kernel), memory.data(), 16, session().stream(device)) == CUDA_SUCCESS);
+    const Managed<char> memory{16 * page};
+    std::memset(memory.data(), 0, memory.bytes());
+    CHECK(touch(as_function(kernel), memory.data(), 16, stream) == CUDA_SUCCESS);
     for (std::size_t i = 0; i < 16; ++i)
       REQUIRE(witness.residents(memory.data() + i * page) == bit_of(device));
-  }
+    for (std::size_t i = 0; i < 16; ++i)
+      CHECK(*reinterpret_cast<std::uint32_t*>(memory.data() + i * page) == 1);
+  };
+  // It runs on the stream's device, whichever context is current.
+  for (int device : {0, 1, 0}) touch_fresh(session().stream(device), device);
   const On other(1);
-  CHECK(touch(as_function(kernel), memory.data(), 16, nullptr) == CUDA_SUCCESS);
-  CHECK(witness.residents(memory.data()) == bit_of(1));
-  CHECK(*reinterpret_cast<std::uint32_t*>(memory.data() + 15 * page) == 4);
+  touch_fresh(nullptr, 1);
 
   CUkernel none = nullptr;
   CHECK(cuLibraryGetKernel(nullptr, library, "touch") == CUDA_ERROR_INVALID_VALUE);
