@@ -127,9 +127,9 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       reply.error = show_pool(start, state, command, start.options->own_pool);
       break;
     case CommandKind::forget_entries:
-      for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
-        const std::uintptr_t address = state.layout.address_of({page});
-        reply.error = forget_entries(address, page_size, state.trap->userfaultfd());
+      for (const PageSpan& run : std::span(command.runs).first(command.run_count)) {
+        const std::uintptr_t address = state.layout.address_of(run.first);
+        reply.error = forget_entries(address, run.bytes(), state.trap->userfaultfd());
         if (reply.error != 0) break;
       }
       break;

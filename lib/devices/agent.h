@@ -34,7 +34,7 @@ enum class CommandKind : std::uint32_t {
   change_view,
   // Puts the arena's pages from `offset` on at `address`; they show the device's own pool.
   place_pages,
-  // Removes the page table entries of the first `page_count` of `pages`.
+  // Removes the page table entries of the first `run_count` of `runs`.
   forget_entries,
   // Maps the file passed with the command at [address, address + bytes), from `offset` on.
   map_file,
@@ -56,8 +56,8 @@ struct Command {
   std::uint64_t offset = 0;
   std::uint64_t owner = 0;
   Access access = Access::none;
-  std::uint64_t page_count = 0;
-  std::uint64_t pages[ViewChanger::pages_max] = {};
+  std::uint64_t run_count = 0;
+  PageSpan runs[ViewChanger::runs_max] = {};
   std::uint64_t file_device = 0;  // of the module that the host has loaded, see ModuleLocation
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};

@@ -406,11 +406,11 @@ int DeviceProcess::place(const PlacedPages& placed) {
   return state_->send_command(command);
 }
 
-int DeviceProcess::forget_entries(std::span<const PageIndex> pages) {
+int DeviceProcess::forget_entries(std::span<const PageSpan> runs) {
   Command command;
   command.kind = CommandKind::forget_entries;
-  command.page_count = pages.size();
-  std::ranges::transform(pages, std::begin(command.pages), &PageIndex::value);
+  command.run_count = runs.size();
+  std::ranges::copy(runs, std::begin(command.runs));
   return state_->send_command(command);
 }
 

@@ -132,7 +132,7 @@ class DeviceProcess final : public TrappedProcess {
   // The layout has gained these pages. The device replaces whatever it had at these addresses by
   // its own pool, and traps accesses there. Returns as change_view().
   [[nodiscard]] int place(const PlacedPages& placed);
-  [[nodiscard]] int forget_entries(std::span<const PageIndex> pages) override;
+  [[nodiscard]] int forget_entries(std::span<const PageSpan> runs) override;
   // Maps part of a file in the device's annex; unmap_file() removes it.
   [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
                              std::uint64_t offset, Access access);

@@ -10,7 +10,7 @@ AccessSampler::AccessSampler(PageEngine& engine, BlockDirectory& blocks,
   std::ranges::copy(changers, changers_.begin());
 }
 
-std::optional<PageIndex> AccessSampler::choose_page(BlockIndex index, Processor p) {
+std::optional<PageSpan> AccessSampler::choose_page(BlockIndex index, Processor p) {
   Block& block = blocks_.at(index);
   const LockGuard guard(block.lock);
   const PageMask seen = block.at(p).resident & block.mapped_from(p, p);
@@ -20,12 +20,12 @@ std::optional<PageIndex> AccessSampler::choose_page(BlockIndex index, Processor 
   const auto from = static_cast<unsigned>(random_() % pages_per_block);
   const PageRun after = pages.next_run(from);
   const unsigned page = after.count != 0 ? after.first : pages.next_run(0).first;
-  return span_of(index, {page, 1}).first;
+  return span_of(index, {page, 1});
 }
 
 void AccessSampler::sample(Processor p, std::uint64_t count) {
   ResidentBlocks& resident = engine_.resident_blocks(p);
-  std::array<PageIndex, ViewChanger::pages_max> pages;
+  std::array<PageSpan, ViewChanger::runs_max> pages;
   std::size_t chosen = 0;
   for (std::uint64_t left = std::min<std::uint64_t>(count, pages.size()); left > 0; --left) {
     const auto block = resident.sample();
@@ -38,9 +38,9 @@ void AccessSampler::sample(Processor p, std::uint64_t count) {
   if (chosen == 0) return;
   // The page state still says that the pages may be mapped: a fault may map them again before this
   // returns. The fault service enters the page of a fault whatever the state says.
-  const std::span<const PageIndex> wanted = std::span(pages).first(chosen);
+  const std::span<const PageSpan> wanted = std::span(pages).first(chosen);
   if (changers_[static_cast<std::size_t>(p.index)]->forget_entries(wanted) == 0) return;
-  for (const PageIndex page : wanted) resident.accessed(block_of(page));
+  for (const PageSpan& page : wanted) resident.accessed(block_of(page.first));
 }
 
 }  // namespace wherry::impl

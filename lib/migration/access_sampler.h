@@ -26,7 +26,7 @@ class AccessSampler {
  private:
   // A page of the block that p has mapped from its own pool and that no operation is changing;
   // nothing: there is none.
-  std::optional<PageIndex> choose_page(BlockIndex block, Processor p);
+  std::optional<PageSpan> choose_page(BlockIndex block, Processor p);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;

@@ -135,12 +135,11 @@ std::string_view policy_for(const AccessCosts& access_costs) {
 }
 
 std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
-  PolicyChoice choice{descriptions[0].name, {}};
+  PolicyChoice choice{std::string(automatic_policy), {}};
   if (text.empty()) return choice;
   const std::string_view name = take_word(text);
   if (name == automatic_policy) {
     if (!text.empty()) return fmt::format("'{}': {} has no parameters", text, automatic_policy);
-    choice.name = automatic_policy;
     return choice;
   }
   const auto* const found = std::ranges::find(

@@ -28,10 +28,9 @@ struct PolicyDescription {
   std::span<const PolicyParameter> parameters;
 };
 
-// The first one is the default.
 std::span<const PolicyDescription> built_in_policies();
 
-// "auto" stands for the built-in policy that suits the machine: adaptive where some processor
+// "auto", the default, stands for the built-in policy that suits the machine: adaptive where some processor
 // accesses another one's memory more slowly than its own, as where devices are nodes of their own.
 // Elsewhere devices are emulated: they stand for GPUs, and uvm does what the driver of GPUs does.
 inline constexpr std::string_view automatic_policy = "auto";

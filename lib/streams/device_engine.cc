@@ -516,9 +516,9 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   return context->status_;
 }
 
-WorkStatus DeviceEngine::wait(const Recording& recording) {
+WorkStatus DeviceEngine::wait(const Recording& recording, std::uint64_t spin_ns) {
   const LockGuard guard(lock_);
-  wait_until([&] { return recording.outcome().has_value(); });
+  wait_until([&] { return recording.outcome().has_value(); }, spin_ns);
   return recording.outcome()->status;
 }
 

@@ -105,7 +105,8 @@ class DeviceEngine {
   // fails first. A wait for a context's default stream includes the work of the context's blocking
   // streams.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  WorkStatus wait(const Recording& recording) EXCLUDES(lock_);
+  // `spin_ns`: how long the thread looks for the end before it sleeps; see WorkContext.
+  WorkStatus wait(const Recording& recording, std::uint64_t spin_ns) EXCLUDES(lock_);
   WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
   // Waits until all contexts have finished the work that they have now, or have failed.

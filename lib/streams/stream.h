@@ -126,6 +126,7 @@ class WorkContext {
   // How long a thread that waits for the context's work looks for its end before it sleeps, if no
   // other thread needs the CPU. A short kernel ends sooner than Linux wakes a thread. Any thread.
   void set_wait_spin(std::uint64_t ns) { wait_spin_ns_.store(ns, std::memory_order_relaxed); }
+  std::uint64_t wait_spin_ns() const { return wait_spin_ns_.load(std::memory_order_relaxed); }
 
  private:
   friend class DeviceEngine;

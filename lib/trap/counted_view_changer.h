@@ -16,9 +16,9 @@ class CountedViewChanger final : public ViewChanger {
     mapper_.count_others(1);
     return real_.change_view(span, owner);
   }
-  int forget_entries(std::span<const PageIndex> pages) override {
-    mapper_.count_others(pages.size());
-    return real_.forget_entries(pages);
+  int forget_entries(std::span<const PageSpan> runs) override {
+    mapper_.count_others(runs.size());
+    return real_.forget_entries(runs);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 

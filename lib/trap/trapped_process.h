@@ -36,8 +36,8 @@ class TrappedProcess {
   // Makes the process see the pool of processor `owner` in this part of its arena. With a
   // userfaultfd, returns only after the remap event has been read.
   [[nodiscard]] virtual int change_view(const FileView& view, std::size_t owner) = 0;
-  // Removes the page table entries of these arena pages, at most ViewChanger::pages_max.
-  [[nodiscard]] virtual int forget_entries(std::span<const PageIndex> pages) = 0;
+  // Removes the page table entries of these runs of arena pages, at most ViewChanger::runs_max.
+  [[nodiscard]] virtual int forget_entries(std::span<const PageSpan> runs) = 0;
 
   // Kills the process without waiting.
   virtual void kill() = 0;

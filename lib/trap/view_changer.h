@@ -19,12 +19,12 @@ class ViewChanger {
   // fault handler, so it is never called under a lock that the resolution of a fault needs. Returns
   // 0, or an errno with nothing changed; ENOMEM: the process has as many mappings as it may have.
   [[nodiscard]] virtual int change_view(PageSpan span, Processor owner) = 0;
-  // Removes the processor's page table entries of these pages, at most pages_max, so that the next
-  // access to each faults. The pools and the write protection do not change. Never called under a
-  // lock that the resolution of a fault needs. Returns 0 or an errno; with an errno, some entries
-  // may have been removed.
-  [[nodiscard]] virtual int forget_entries(std::span<const PageIndex> pages) = 0;
-  static constexpr std::size_t pages_max = 16;
+  // Removes the processor's page table entries of these runs of pages, at most runs_max, so that
+  // the next access to each page faults. A run does not leave its block. The pools and the write
+  // protection do not change. Never called under a lock that the resolution of a fault needs.
+  // Returns 0 or an errno; with an errno, some entries may have been removed.
+  [[nodiscard]] virtual int forget_entries(std::span<const PageSpan> runs) = 0;
+  static constexpr std::size_t runs_max = 16;
   // How many mappings the processor's process has; 0: unknown.
   virtual std::uint64_t count_mappings() = 0;
 };

@@ -15,10 +15,10 @@ int HostViewChanger::change_view(PageSpan span, Processor owner) {
                            huge_pages_);
 }
 
-int HostViewChanger::forget_entries(std::span<const PageIndex> pages) {
-  for (const PageIndex page : pages) {
-    const std::uintptr_t address = layout_.address_of(page);
-    if (const int error = impl::forget_entries(address, page_size, userfaultfd())) return error;
+int HostViewChanger::forget_entries(std::span<const PageSpan> runs) {
+  for (const PageSpan& run : runs) {
+    const std::uintptr_t address = layout_.address_of(run.first);
+    if (const int error = impl::forget_entries(address, run.bytes(), userfaultfd())) return error;
   }
   return 0;
 }
@@ -49,8 +49,8 @@ int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
   return ESRCH;
 }
 
-int DeviceViewChanger::forget_entries(std::span<const PageIndex> pages) {
-  return process()->forget_entries(pages);
+int DeviceViewChanger::forget_entries(std::span<const PageSpan> runs) {
+  return process()->forget_entries(runs);
 }
 
 std::uint64_t DeviceViewChanger::count_mappings() {

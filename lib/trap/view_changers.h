@@ -23,7 +23,7 @@ class HostViewChanger final : public ViewChanger {
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
 
   int change_view(PageSpan span, Processor owner) override;
-  int forget_entries(std::span<const PageIndex> pages) override;
+  int forget_entries(std::span<const PageSpan> runs) override;
   std::uint64_t count_mappings() override;
 
  private:
@@ -44,7 +44,7 @@ class DeviceViewChanger final : public ViewChanger {
   std::shared_ptr<TrappedProcess> process() const EXCLUDES(lock_);
 
   int change_view(PageSpan span, Processor owner) override EXCLUDES(lock_);
-  int forget_entries(std::span<const PageIndex> pages) override EXCLUDES(lock_);
+  int forget_entries(std::span<const PageSpan> runs) override EXCLUDES(lock_);
   std::uint64_t count_mappings() override EXCLUDES(lock_);
 
  private:

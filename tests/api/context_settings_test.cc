@@ -10,8 +10,10 @@
 #include <thread>
 
 #include "support/session.h"
+#include "support/waiting.h"
 
 using namespace wherry::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -227,6 +229,17 @@ TEST_CASE("the runtime API sets and returns the same settings", "[api]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
+namespace {
+
+// The CPU time that this thread has used.
+std::chrono::milliseconds cpu_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::milliseconds(time.tv_sec * 1000 + time.tv_nsec / 1'000'000);
+}
+
+}  // namespace
+
 TEST_CASE("a thread that waits for a long kernel sleeps, however its context waits", "[api]") {
   session();
   const unsigned flags =
@@ -234,18 +247,13 @@ TEST_CASE("a thread that waits for a long kernel sleeps, however its context wai
   CAPTURE(flags);
   CUcontext context = nullptr;
   REQUIRE(cuCtxCreate(&context, nullptr, flags, 0) == CUDA_SUCCESS);
-  const auto cpu_ms = [] {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
-  };
   const auto nap = [](const void*, std::size_t, std::size_t) {
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
   };
   REQUIRE(wherryLaunchKernel(nullptr, nap, nullptr, 0, 1) == CUDA_SUCCESS);
-  const auto before = cpu_ms();
+  const auto before = cpu_time();
   CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
-  CHECK(cpu_ms() - before < 200);
+  CHECK(cpu_time() - before < 200ms);
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }
 
@@ -262,5 +270,31 @@ TEST_CASE("a context that spins waits for its kernels, too", "[api]") {
   REQUIRE(wherryLaunchKernel(nullptr, nap, &word, sizeof word, 1) == CUDA_SUCCESS);
   CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(*word == 1);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a thread that waits for an event spins with its context, unless the event is blocking",
+          "[api]") {
+  session();
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_SPIN, 0) == CUDA_SUCCESS);
+  const auto nap = [](const void*, std::size_t, std::size_t) {
+    std::this_thread::sleep_for(100ms);
+  };
+  // The CPU time of a wait for the end of the nap.
+  const auto wait = [&](unsigned event_flags) {
+    CUevent event = nullptr;
+    REQUIRE(cuEventCreate(&event, event_flags) == CUDA_SUCCESS);
+    REQUIRE(wherryLaunchKernel(nullptr, nap, nullptr, 0, 1) == CUDA_SUCCESS);
+    REQUIRE(cuEventRecord(event, nullptr) == CUDA_SUCCESS);
+    const auto before = cpu_time();
+    REQUIRE(cuEventSynchronize(event) == CUDA_SUCCESS);
+    const auto used = cpu_time() - before;
+    CHECK(cuEventDestroy(event) == CUDA_SUCCESS);
+    return used;
+  };
+  CHECK(wait(CU_EVENT_BLOCKING_SYNC) < 50ms);
+  // The thread does not spin while another program needs its CPU.
+  CHECK(comes_true([&] { return wait(CU_EVENT_DEFAULT) > 50ms; }));
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }

@@ -127,8 +127,8 @@ class TroubledChanger final : public ViewChanger {
     if (trouble == Trouble::again) return ENOMEM;
     return with_delay(injector_, trouble, [&] { return real_.change_view(span, owner); });
   }
-  int forget_entries(std::span<const PageIndex> pages) override {
-    return real_.forget_entries(pages);
+  int forget_entries(std::span<const PageSpan> runs) override {
+    return real_.forget_entries(runs);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 

@@ -158,12 +158,12 @@ int FakeProcessor::change_view(PageSpan span, Processor owner) {
   return 0;
 }
 
-int FakeProcessor::forget_entries(std::span<const PageIndex> pages) {
-  for (const PageIndex page : pages) {
-    machine_.begin("forget", id_, {page, 1});
+int FakeProcessor::forget_entries(std::span<const PageSpan> runs) {
+  for (const PageSpan& run : runs) {
+    machine_.begin("forget", id_, run);
     const std::lock_guard guard(machine_.lock);
     if (dead_) return ESRCH;
-    unmap(page);
+    for (PageIndex page = run.first; page < run.end(); ++page) unmap(page);
   }
   return 0;
 }

@@ -55,7 +55,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   void move_to_node(PageSpan span, int node) override;
   bool maps_huge_pages() const override { return true; }
   int change_view(PageSpan span, Processor owner) override;
-  int forget_entries(std::span<const PageIndex> pages) override;
+  int forget_entries(std::span<const PageSpan> runs) override;
   std::uint64_t count_mappings() override;
   const std::byte* alias(PageIndex page) const override { return file_.data() + offset_of(page); }
 

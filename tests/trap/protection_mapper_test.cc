@@ -230,7 +230,7 @@ TEST_CASE("mappings made outside the mapper count, too") {
   class Views final : public ViewChanger {
    public:
     int change_view(PageSpan, Processor) override { return error; }
-    int forget_entries(std::span<const PageIndex>) override { return error; }
+    int forget_entries(std::span<const PageSpan>) override { return error; }
     std::uint64_t count_mappings() override { return 7; }
     int error = 0;
   } views;
@@ -239,7 +239,7 @@ TEST_CASE("mappings made outside the mapper count, too") {
     for (int i = 0; i < 300; ++i) REQUIRE(counted.change_view({{0}, 1}, Processor::host()) == 0);
   }
   SECTION("entries that are removed to detect accesses") {
-    const std::vector<PageIndex> entries(ViewChanger::pages_max);
+    const std::vector<PageSpan> entries(ViewChanger::runs_max);
     for (int i = 0; i < 300; i += static_cast<int>(entries.size()))
       REQUIRE(counted.forget_entries(entries) == 0);
   }

@@ -24,9 +24,8 @@ nlohmann::ordered_json to_json(const impl::PolicyDescription& policy) {
   return {{"name", policy.name}, {"meaning", policy.meaning}, {"parameters", parameters}};
 }
 
-std::string to_text(const impl::PolicyDescription& policy, bool usual) {
-  std::string text =
-      fmt::format("{}{}\n  {}\n", policy.name, usual ? " (default)" : "", policy.meaning);
+std::string to_text(const impl::PolicyDescription& policy) {
+  std::string text = fmt::format("{}\n  {}\n", policy.name, policy.meaning);
   for (const impl::PolicyParameter& parameter : policy.parameters)
     text += fmt::format("  {:<24} {:>5}  {}..{}  {}\n", parameter.name, parameter.usual,
                         parameter.least, parameter.most, parameter.meaning);
@@ -42,11 +41,10 @@ int run_policies(bool json) {
     for (const impl::PolicyDescription& policy : policies) all.push_back(to_json(policy));
     return print_out(all.dump(2) + "\n");
   }
-  std::string text;
-  for (const impl::PolicyDescription& policy : policies)
-    text += to_text(policy, &policy == policies.data());
-  text += fmt::format("{}\n  adaptive where memory differs in speed, else uvm (see: wherry info)\n",
-                      impl::automatic_policy);
+  std::string text = fmt::format(
+      "{} (default)\n  adaptive where memory differs in speed, else uvm (see: wherry info)\n",
+      impl::automatic_policy);
+  for (const impl::PolicyDescription& policy : policies) text += to_text(policy);
   return print_out(text +
                    "Choose one with WHERRY_POLICY=NAME[,PARAMETER=NUMBER...], or with the option "
                    "--policy of a command.\n");

@@ -83,11 +83,7 @@ void look_at_trap(Survey& survey) {
 void look_at_policy(Survey& survey) {
   survey.policy = impl::environment("WHERRY_POLICY");
   survey.policy_reason = "WHERRY_POLICY is set";
-  if (survey.policy.empty()) {
-    survey.policy = impl::built_in_policies().front().name;
-    survey.policy_reason = "it is the default";
-  }
-  if (survey.policy != impl::automatic_policy) return;
+  if (!survey.policy.empty() && survey.policy != impl::automatic_policy) return;
   const auto machine = impl::policy_machine_of(survey.topology);
   survey.policy = impl::policy_for(machine.access_costs);
   survey.policy_reason =

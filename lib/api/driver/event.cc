@@ -66,22 +66,22 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags) {
   });
 }
 
-// Calls body(engine, recording) for a recorded event, or shared_body(event, moment) if other
+// Calls body(event, recording) for a recorded event, or shared_body(event, moment) if other
 // processes see the event. An event that was never recorded counts as finished.
 template <typename Body, typename SharedBody>
 CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_body) {
   return enter([&](Driver& driver) {
     const auto event = driver.find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    DeviceEngine& engine = event->context->device.engine;
-    const CUresult health = to_result(engine.status(*event->context->work));
+    const Context& context = *event->context;
+    const CUresult health = to_result(context.device.engine.status(*context.work));
     if (health != CUDA_SUCCESS) return health;
     if (event->shared) {
       const std::uint64_t moment = event->shared->last();
       return moment != 0 ? shared_body(*event->shared, moment) : CUDA_SUCCESS;
     }
     const auto recording = event->last_recording();
-    return recording ? body(engine, *recording) : CUDA_SUCCESS;
+    return recording ? body(*event, *recording) : CUDA_SUCCESS;
   });
 }
 
@@ -133,8 +133,8 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned 
 CUresult cuEventQuery(CUevent hEvent) {
   return enter_event(
       hEvent,
-      [](DeviceEngine& engine, const Recording& recording) {
-        const auto outcome = engine.query(recording);
+      [](const CudaEvent& event, const Recording& recording) {
+        const auto outcome = event.context->device.engine.query(recording);
         return outcome ? to_result(outcome->status) : CUDA_ERROR_NOT_READY;
       },
       [](const SharedEvent& event, std::uint64_t moment) {
@@ -146,8 +146,11 @@ CUresult cuEventQuery(CUevent hEvent) {
 CUresult cuEventSynchronize(CUevent hEvent) {
   return enter_event(
       hEvent,
-      [](DeviceEngine& engine, const Recording& recording) {
-        return waited(engine.wait(recording));
+      [](const CudaEvent& event, const Recording& recording) {
+        const Context& context = *event.context;
+        const bool sleeps = (event.flags & CU_EVENT_BLOCKING_SYNC) != 0;
+        return waited(
+            context.device.engine.wait(recording, sleeps ? 0 : context.work->wait_spin_ns()));
       },
       [](const SharedEvent& event, std::uint64_t moment) { return waited(event.wait(moment)); });
 }

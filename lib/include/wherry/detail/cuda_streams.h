@@ -104,7 +104,8 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 
 /* Creates an event of the current context. Flags:
  *   - CU_EVENT_DISABLE_TIMING: the event has no time.
- *   - CU_EVENT_BLOCKING_SYNC: no effect: every wait looks for a moment, then sleeps.
+ *   - CU_EVENT_BLOCKING_SYNC: cuEventSynchronize sleeps at once. Without it, cuEventSynchronize
+ *     waits as the context's CU_CTX_SCHED_* flag says.
  *   - CU_EVENT_INTERPROCESS, only together with CU_EVENT_DISABLE_TIMING: other processes may open
  *     the event (cuIpcGetEventHandle).
  * Errors:
