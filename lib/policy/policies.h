@@ -30,9 +30,10 @@ struct PolicyDescription {
 
 std::span<const PolicyDescription> built_in_policies();
 
-// "auto", the default, stands for the built-in policy that suits the machine: adaptive where some processor
-// accesses another one's memory more slowly than its own, as where devices are nodes of their own.
-// Elsewhere devices are emulated: they stand for GPUs, and uvm does what the driver of GPUs does.
+// "auto", the default, stands for the built-in policy that suits the machine: adaptive where some
+// processor accesses another one's memory more slowly than its own, as where devices are nodes of
+// their own. Elsewhere devices are emulated: they stand for GPUs, and uvm does what the driver of
+// GPUs does.
 inline constexpr std::string_view automatic_policy = "auto";
 std::string_view policy_for(const AccessCosts& access_costs);
 

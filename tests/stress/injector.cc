@@ -127,9 +127,7 @@ class TroubledChanger final : public ViewChanger {
     if (trouble == Trouble::again) return ENOMEM;
     return with_delay(injector_, trouble, [&] { return real_.change_view(span, owner); });
   }
-  int forget_entries(std::span<const PageSpan> runs) override {
-    return real_.forget_entries(runs);
-  }
+  int forget_entries(std::span<const PageSpan> runs) override { return real_.forget_entries(runs); }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
  private:

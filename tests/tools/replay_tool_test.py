@@ -126,7 +126,8 @@ class Replay(Folder):
             self.assertIn(name, rows)
 
     def test_smaller_devices_evict(self):
-        self.record("bench", "oversubscribe", "--rounds", "1",
+        # The most complete recording: see docs/replay.md.
+        self.record("bench", "oversubscribe", "--rounds", "1", "--policy", "migrate-always",
                     environment={"WHERRY_DEVICES": "capacity=8M,workers=1"})
         few, many = (self.replay("--policy", "migrate-always",
                                  *capacity)["policies"]["migrate-always"]["evictions"]

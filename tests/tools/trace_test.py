@@ -23,7 +23,8 @@ import zlib
 import cli_test
 from cli_test import Case, wherry
 
-DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1"}
+# Under this policy every move has a fault as its cause.
+DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1", "WHERRY_POLICY": "migrate-always"}
 
 
 def record(trace, *program, environment=DEVICE):
