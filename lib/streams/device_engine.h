@@ -106,7 +106,8 @@ class DeviceEngine {
   // streams.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // `spin_ns`: how long the thread looks for the end before it sleeps; see WorkContext.
-  WorkStatus wait(const Recording& recording, std::uint64_t spin_ns) EXCLUDES(lock_);
+  WorkStatus wait(const Recording& recording, std::uint64_t spin_ns = usual_spin_ns)
+      EXCLUDES(lock_);
   WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
   // Waits until all contexts have finished the work that they have now, or have failed.
