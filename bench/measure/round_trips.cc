@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -115,21 +116,23 @@ double fork_round_trip_us() {
 }
 
 double map_page_us() {
-  constexpr std::size_t page = 4096;
-  constexpr int pages = 2048;
+  constexpr std::size_t block = std::size_t{2} << 20;
+  constexpr int blocks = 8;
   const int fd = ::memfd_create("mapped-page", MFD_CLOEXEC);
   if (fd < 0) fail("memfd");
-  PlainMemory file(pages * page, PlainMemory::Pages::small, fd);
+  PlainMemory file(blocks * block, PlainMemory::Pages::small, fd);
   file.fill();
-  const PlainMemory reserved(pages * page, PlainMemory::Pages::small);
+  const PlainMemory reserved(blocks * block, PlainMemory::Pages::small);
   std::byte* at = reserved.data();
-  return median_us(pages, [&] {
-    const off_t offset = at - reserved.data();
-    if (::mmap(at, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == MAP_FAILED)
-      fail("mmap of a page");
-    [[maybe_unused]] const auto value = *const_cast<volatile std::byte*>(at);
-    at += page;
-  });
+  return median_us(
+             blocks,
+             [&] {
+               if (::mmap(at, block, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                          fd, at - reserved.data()) == MAP_FAILED)
+                 fail("mmap of a block");
+               at += block;
+             }) /
+         (block / 4096);
 }
 
 }  // namespace wherry::bench

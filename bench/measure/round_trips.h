@@ -13,7 +13,8 @@ double thread_pool_round_trip_us();
 double system_call_us();
 // A process is forked, exits, and is waited for.
 double fork_round_trip_us();
-// A page of a file is mapped over reserved memory, and read: mmap(2), and a minor fault.
+// For each page of a part of 2 MiB of a file that is mapped with its page table entries: mmap(2)
+// with MAP_POPULATE over reserved memory.
 double map_page_us();
 
 }  // namespace wherry::bench

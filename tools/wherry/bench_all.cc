@@ -160,7 +160,13 @@ std::string as_json(const std::vector<Answer>& answers, const BenchScale& scale,
 
 // Blanks if it was not measured.
 std::string cell(double value, const std::string& unit) {
-  return std::isnan(value) ? "" : fmt::format("{:.3g} {}", value, unit);
+  if (std::isnan(value)) return "";
+  return fmt::format("{:.{}f} {}", value,
+                     value < 0.1   ? 3
+                     : value < 10  ? 2
+                     : value < 100 ? 1
+                                   : 0,
+                     unit);
 }
 
 std::string to_text(const Answer& answer) {

@@ -23,7 +23,7 @@ using namespace bench;
 constexpr std::size_t page = 4096;
 constexpr std::size_t pages = 4096;
 constexpr std::size_t bytes = pages * page;
-constexpr int runs = 7;
+constexpr int runs = 5;
 
 // Nanoseconds for all pages, as microseconds for one.
 double us_per_page(double ns) {
@@ -134,15 +134,20 @@ void measure_fault_latency(const BenchScale&, std::span<Figures> figures) {
   to_device.peer = to_host.peer;
 
   std::byte* const memory = alloc_managed(contended_bytes);
-  constexpr Contention one_page{.distance = 64, .in_turn = true};
-  for (int run = -1; run < 5; ++run) {
-    const double writes_per_s = contend(memory, one_page, -1, 0).writes_per_s;
-    if (run >= 0) there_and_back.value.push_back(2e6 / writes_per_s);
-  }
+  const DeviceToucher device;
+  for (int i = 0; i < 500; ++i)
+    there_and_back.value.push_back(
+        (device.touch(memory, page, page) + timed_touch(memory, page, page)) / 1e3);
   there_and_back.peer.push_back(futex_round_trip_us());
+  Samples contended{{}, there_and_back.limit, there_and_back.peer};
+  constexpr Contention one_page{.distance = 64, .in_turn = true};
+  // Two writes for each time there and back.
+  for (int run = 0; run < 3; ++run)
+    contended.value.push_back(2e6 / contend(memory, one_page, -1, 0).writes_per_s);
   figures[0] = to_host.medians();
   figures[1] = to_device.medians();
   figures[2] = there_and_back.medians();
+  figures[3] = contended.medians();
 }
 
 void measure_read_mostly(const BenchScale&, std::span<Figures> figures) {
@@ -172,7 +177,7 @@ void measure_read_mostly(const BenchScale&, std::span<Figures> figures) {
 void measure_write_collapse(const BenchScale&, std::span<Figures> figures) {
   // Each write is a fault of its own, far from the previous one.
   const CollapseTimes times =
-      measure_collapse({bytes, page, 16 * page, /*devices=*/1, /*runs=*/2 * runs});
+      measure_collapse({bytes, page, 16 * page, /*devices=*/1, /*runs=*/3 * runs});
   Samples writes{times.ours, times.bare, {}};
   SegvPages by_hand(bytes);
   for (int run = 0; run < runs; ++run) writes.peer.push_back(us_per_page(touch_segv(by_hand)));

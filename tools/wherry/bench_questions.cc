@@ -41,7 +41,9 @@ std::vector<QuestionGroup> fault_groups() {
          "bare sequence of system calls", by_hand},
         {"device_fault_latency", "a device takes a 4 KiB page from the host", "us", less,
          "bare sequence of system calls", by_hand},
-        {"ping_pong", "a page goes there and back while both write it by turns", "us", less,
+        {"ping_pong", "a page goes to a device and back", "us", less,
+         "bare sequence there and back", futex},
+        {"ping_pong_contended", "the same while both processors want it all the time", "us", less,
          "bare sequence there and back", futex}},
        measure_fault_latency},
       {"read_mostly",
@@ -53,8 +55,8 @@ std::vector<QuestionGroup> fault_groups() {
          "bare sequence of system calls", by_hand}},
        measure_write_collapse},
       {"remote_mapping",
-       {{"remote_map", "a device maps a page that stays at the host", "us", less,
-         "mmap(2) of a page and its first read", ""}},
+       {{"remote_map", "a device maps pages that stay at the host, for each page", "us", less,
+         "mmap(2) of 2 MiB with MAP_POPULATE", ""}},
        measure_remote_map},
   };
 }

@@ -24,7 +24,7 @@ using namespace bench;
 using Pages = PlainMemory::Pages;
 
 constexpr std::size_t page = 4096;
-constexpr int runs = 5;
+constexpr int runs = 4;
 
 // One device, with space for `bytes` and a little more.
 void set_device(std::size_t bytes) {
@@ -56,6 +56,26 @@ struct CopyBuffers {
   PlainMemory from, to;
 };
 
+// Free memory goes back to the host of a virtual machine after a few seconds, and is then slow to
+// use. So each timed first touch comes right after another one of the same memory.
+template <typename Touch>
+double warm_first_touch(PlainMemory& memory, const Touch& touch) {
+  touch(memory.data());
+  memory.clear();
+  const double result = touch(memory.data());
+  memory.clear();
+  return result;
+}
+
+template <typename Touch>
+double warm_first_touch_of_managed(std::size_t bytes, const Touch& touch) {
+  for (bool warm = false;; warm = true) {
+    auto words = managed_words(bytes);
+    const double result = touch(bytes_of(words));
+    if (warm) return result;
+  }
+}
+
 int copiers(int cpus) {
   const std::string chosen = impl::environment("WHERRY_COPIERS");
   return chosen.empty() ? std::min(cpus, 16) : std::max(1, std::atoi(chosen.c_str()));
@@ -70,30 +90,26 @@ bool several_nodes() {
 
 void measure_first_touch_sweep(const BenchScale& scale, std::span<Figures> figures) {
   set_device(scale.bytes);
-  const double bytes = static_cast<double>(scale.bytes);
+  const auto rate = [&](std::byte* memory) {
+    return static_cast<double>(scale.bytes) / timed_touch(memory, scale.bytes, page);
+  };
   PlainMemory tmpfs(scale.bytes, Pages::huge, huge_file());
   PlainMemory plain(scale.bytes, Pages::huge);
   const runtime library;
   Samples rates;
-  for (int run = -1; run < runs; ++run) {
-    {
-      auto words = managed_words(scale.bytes);
-      rates.value.push_back(bytes / timed_touch(bytes_of(words), scale.bytes, page));
-    }
-    rates.limit.push_back(bytes / timed_touch(tmpfs.data(), scale.bytes, page));
-    tmpfs.clear();
-    rates.peer.push_back(bytes / timed_touch(plain.data(), scale.bytes, page));
-    plain.clear();
-    if (run < 0) rates = {};  // the first run warms up
+  for (int run = 0; run < runs; ++run) {
+    rates.value.push_back(warm_first_touch_of_managed(scale.bytes, rate));
+    rates.limit.push_back(warm_first_touch(tmpfs, rate));
+    rates.peer.push_back(warm_first_touch(plain, rate));
   }
   figures[0] = rates.medians();
 }
 
 void measure_threads(const BenchScale& scale, std::span<Figures> figures) {
   set_device(scale.bytes);
-  const double bytes = static_cast<double>(scale.bytes);
   const auto rate = [&](std::byte* memory) {
-    return bytes / touch_by_threads(memory, scale.bytes, page, scale.cpus);
+    return static_cast<double>(scale.bytes) /
+           touch_by_threads(memory, scale.bytes, page, scale.cpus);
   };
   PlainMemory tmpfs(scale.bytes, Pages::small, -1);
   PlainMemory plain(scale.bytes, Pages::small);
@@ -101,20 +117,18 @@ void measure_threads(const BenchScale& scale, std::span<Figures> figures) {
   const runtime library;
   const stream device(library.device(0));
   Samples first, take;
+  for (int run = 0; run < runs; ++run) {
+    first.value.push_back(warm_first_touch_of_managed(scale.bytes, rate));
+    first.limit.push_back(warm_first_touch(tmpfs, rate));
+    first.peer.push_back(warm_first_touch(plain, rate));
+  }
+  auto words = managed_words(scale.bytes);
   for (int run = -1; run < runs; ++run) {
-    {
-      auto words = managed_words(scale.bytes);
-      first.value.push_back(rate(bytes_of(words)));
-      prefetch_and_wait(words.span(), device.device(), device);
-      take.value.push_back(rate(bytes_of(words)));
-    }
-    first.limit.push_back(rate(tmpfs.data()));
-    tmpfs.clear();
-    first.peer.push_back(rate(plain.data()));
-    plain.clear();
+    prefetch_and_wait(words.span(), device.device(), device);
+    take.value.push_back(rate(bytes_of(words)));
     by_hand.protect();
     take.peer.push_back(rate(by_hand.memory()));
-    if (run < 0) first = take = {};
+    if (run < 0) take = {};  // the first run warms up
   }
   take.limit = first.limit;
   figures[0] = first.medians();
