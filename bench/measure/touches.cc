@@ -1,5 +1,6 @@
 #include "measure/touches.h"
 
+#include <algorithm>
 #include <barrier>
 #include <thread>
 
@@ -47,18 +48,26 @@ std::vector<double> timed_touches(std::byte* memory, std::size_t count, std::siz
 }
 
 double ns_of_threads(int threads, const std::function<void(int)>& work) {
-  std::barrier start{threads + 1};
+  struct Interval {
+    double begin, end;
+  };
+  // The threads read the clock themselves: with as many threads as CPUs the calling thread may not
+  // run before they have ended.
+  std::vector<Interval> intervals(static_cast<std::size_t>(threads));
+  std::barrier start{threads};
   std::vector<std::thread> working;
   for (int number = 0; number < threads; ++number) {
     working.emplace_back([&, number] {
       start.arrive_and_wait();
+      Interval& interval = intervals[static_cast<std::size_t>(number)];
+      interval.begin = now_ns();
       work(number);
+      interval.end = now_ns();
     });
   }
-  start.arrive_and_wait();
-  return ns_of([&] {
-    for (std::thread& thread : working) thread.join();
-  });
+  for (std::thread& thread : working) thread.join();
+  return std::ranges::max_element(intervals, {}, &Interval::end)->end -
+         std::ranges::min_element(intervals, {}, &Interval::begin)->begin;
 }
 
 double touch_by_threads(std::byte* memory, std::size_t bytes, std::size_t stride, int threads) {

@@ -11,8 +11,9 @@ namespace wherry::bench {
 // Nanoseconds of each of `count` writes, `stride` bytes apart.
 std::vector<double> timed_touches(std::byte* memory, std::size_t count, std::size_t stride);
 
-// Runs work(0) to work(threads - 1), each in a thread of its own. Returns the nanoseconds from
-// their common start until all have ended. An exception in a thread ends the program.
+// Runs work(0) to work(threads - 1), each in a thread of its own, which start together. Returns the
+// nanoseconds from when the first one begins until the last one has ended. An exception in a thread
+// ends the program.
 double ns_of_threads(int threads, const std::function<void(int)>& work);
 
 // One write to each `stride` of the memory; each thread writes to a part of its own. Returns

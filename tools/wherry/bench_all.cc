@@ -175,7 +175,7 @@ std::string to_text(const Answer& answer) {
     return fmt::format("{:<58}  not measured: {}\n", question.text, answer.error);
   const Figures& figures = answer.figures;
   std::string against = std::isnan(figures.limit) ? "" : question.limit;
-  if (!std::isnan(figures.peer)) against += "; " + question.peer;
+  if (!std::isnan(figures.peer)) against += (against.empty() ? "" : "; ") + question.peer;
   return fmt::format(
       "{:<58}{:>11}{:>11}{:>11}{:>7}  {}\n", question.text, cell(figures.value, question.unit),
       cell(figures.limit, question.unit), cell(figures.peer, question.unit),
@@ -186,10 +186,10 @@ std::string as_text(const std::vector<Answer>& answers, const BenchScale& scale,
   const bench::MachineFacts machine = bench::machine_facts();
   std::string text = fmt::format(
       "{}, {} CPUs, {} MiB, {} NUMA node(s), {}\nlarge memory: {} MiB; very large: {} MiB; "
-      "measured in {:.0f} s\n\n{:<58}{:>11}{:>11}{:>11}{:>7}  {}\n",
+      "measured in {:.0f} s; ratio: value / limit\n\n{:<58}{:>11}{:>11}{:>11}{:>7}  {}\n",
       machine.cpu, machine.cpus, machine.memory_mib, machine.nodes, machine.kernel,
       scale.bytes >> 20, scale.teardown_bytes >> 20, seconds, "", "value", "limit", "peer", "ratio",
-      "limit; peer (ratio: value / limit)");
+      "limit; peer");
   for (const Answer& answer : answers) text += to_text(answer);
   return text;
 }
