@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "managed.h"
+#include "measure/managed.h"
 #include "report.h"
 
 namespace wherry::bench {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "managed.h"
+#include "measure/managed.h"
 #include "report.h"
 
 namespace wherry::bench {

@@ -5,8 +5,9 @@
 
 #include <cstdlib>
 
-#include "bare_populate.h"
-#include "managed.h"
+#include "measure/bare_populate.h"
+#include "measure/managed.h"
+#include "measure/touches.h"
 #include "report.h"
 
 namespace wherry::bench {
@@ -25,18 +26,6 @@ struct Quantiles {
   }
 };
 
-// One timed write for each `stride`.
-std::vector<double> touch(std::byte* memory, std::size_t stride) {
-  std::vector<double> latencies(faults_per_run);
-  for (std::size_t i = 0; i < faults_per_run; ++i) {
-    volatile std::byte* const place = memory + i * stride;
-    const double start = now_ns();
-    *place = std::byte{1};
-    latencies[i] = now_ns() - start;
-  }
-  return latencies;
-}
-
 Measurements measure(std::size_t region, const char* region_name) {
   ::setenv("WHERRY_FAULT_REGION", region_name, 1);
   ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
@@ -49,9 +38,9 @@ Measurements measure(std::size_t region, const char* region_name) {
   Quantiles ours, baseline;
   for (int run = -1; run < runs; ++run) {  // the first run warms up
     std::byte* const memory = alloc_managed(bytes);
-    const std::vector<double> of_ours = touch(memory, region);
+    const std::vector<double> of_ours = timed_touches(memory, faults_per_run, region);
     free_managed(memory);
-    const std::vector<double> of_bare = touch(bare.memory(), region);
+    const std::vector<double> of_bare = timed_touches(bare.memory(), faults_per_run, region);
     bare.clear();
     if (run < 0) continue;
     ours.add(of_ours);

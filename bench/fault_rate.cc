@@ -2,15 +2,13 @@
 // does the page state take?
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <barrier>
 #include <cstdlib>
 #include <fstream>
 #include <string>
-#include <thread>
 
-#include "bare_populate.h"
-#include "managed.h"
+#include "measure/bare_populate.h"
+#include "measure/managed.h"
+#include "measure/touches.h"
 #include "report.h"
 
 namespace wherry::bench {
@@ -20,23 +18,9 @@ constexpr int runs = 7;
 constexpr std::size_t page = 4096;
 constexpr std::size_t pages_per_run = 32768;
 
-// All threads start together; each writes to every page of its own part. Returns faults per second.
+// Faults per second of threads that start together; each writes to every page of its own part.
 double fault_rate(std::byte* memory, int threads) {
-  const std::size_t part = pages_per_run / static_cast<std::size_t>(threads);
-  std::barrier start{threads + 1};
-  std::vector<std::thread> touching;
-  for (int i = 0; i < threads; ++i) {
-    touching.emplace_back([&, first = memory + static_cast<std::size_t>(i) * part * page] {
-      start.arrive_and_wait();
-      for (std::size_t n = 0; n < part; ++n) {
-        *const_cast<volatile std::byte*>(first + n * page) = std::byte{1};
-      }
-    });
-  }
-  start.arrive_and_wait();
-  const double begin = now_ns();
-  for (std::thread& thread : touching) thread.join();
-  return static_cast<double>(part * static_cast<std::size_t>(threads)) / ((now_ns() - begin) / 1e9);
+  return pages_per_run / (touch_by_threads(memory, pages_per_run * page, page, threads) / 1e9);
 }
 
 Measurements measure_rates() {

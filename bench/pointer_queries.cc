@@ -8,7 +8,7 @@
 #include <shared_mutex>
 #include <thread>
 
-#include "managed.h"
+#include "measure/managed.h"
 #include "report.h"
 
 namespace wherry::bench {

@@ -1,43 +1,30 @@
 #include "report.h"
 
 #include <fmt/core.h>
-#include <numa.h>
-#include <sched.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <exception>
 #include <functional>
 #include <nlohmann/json.hpp>
+
+#include "measure/machine.h"
 
 namespace wherry::bench {
 namespace {
 
 using nlohmann::json;
 
-std::string cpu_model() {
-  std::ifstream file{"/proc/cpuinfo"};
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
-  }
-  return "unknown";
-}
-
 json machine() {
-  utsname names{};
-  ::uname(&names);
-  const long long pages = ::sysconf(_SC_PHYS_PAGES);
-  return {{"cpu", cpu_model()},
-          {"cpus", allowed_cpus().size()},
-          {"memory_mib", pages * ::sysconf(_SC_PAGESIZE) >> 20},
-          {"nodes", numa_available() < 0 ? 1 : numa_num_configured_nodes()},
-          {"kernel", fmt::format("{} {}", names.sysname, names.release)}};
+  const MachineFacts facts = machine_facts();
+  return {{"cpu", facts.cpu},
+          {"cpus", facts.cpus},
+          {"memory_mib", facts.memory_mib},
+          {"nodes", facts.nodes},
+          {"kernel", facts.kernel}};
 }
 
 json to_json(const Measurement& measurement) {
@@ -73,10 +60,18 @@ void write_all(int fd, const std::string& text) {
   }
 }
 
-double read_clock(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+// Ends the process.
+[[noreturn]] void report_to(int fd, const std::function<Measurements()>& measure) {
+  try {
+    json results = json::array();
+    for (const Measurement& measurement : measure()) results.push_back(to_json(measurement));
+    write_all(fd, results.dump());
+    ::close(fd);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    std::exit(1);
+  }
+  std::exit(0);
 }
 
 }  // namespace
@@ -88,11 +83,7 @@ Measurements measure_in_child(const std::function<Measurements()>& measure) {
   if (child < 0) fail("fork");
   if (child == 0) {
     ::close(ends[0]);
-    json results = json::array();
-    for (const Measurement& measurement : measure()) results.push_back(to_json(measurement));
-    write_all(ends[1], results.dump());
-    ::close(ends[1]);
-    std::exit(0);
+    report_to(ends[1], measure);
   }
   ::close(ends[1]);
   const std::string text = read_all(ends[0]);
@@ -110,18 +101,17 @@ Measurements measure_in_child(const std::function<Measurements()>& measure) {
 }
 
 int print_report(const std::string& title, const Measurements& measurements, bool as_json) {
-  const json machine_facts = machine();
+  const json facts = machine();
   if (as_json) {
     json results = json::array();
     for (const Measurement& measurement : measurements) results.push_back(to_json(measurement));
-    fmt::print("{}\n",
-               json{{"bench", title}, {"machine", machine_facts}, {"results", results}}.dump(2));
+    fmt::print("{}\n", json{{"bench", title}, {"machine", facts}, {"results", results}}.dump(2));
     return 0;
   }
   fmt::print("{}\n  {}, {} CPUs, {} MiB, {} NUMA node(s), {}\n\n", title,
-             machine_facts["cpu"].get<std::string>(), machine_facts["cpus"].get<int>(),
-             machine_facts["memory_mib"].get<long>(), machine_facts["nodes"].get<int>(),
-             machine_facts["kernel"].get<std::string>());
+             facts["cpu"].get<std::string>(), facts["cpus"].get<int>(),
+             facts["memory_mib"].get<long>(), facts["nodes"].get<int>(),
+             facts["kernel"].get<std::string>());
   for (const Measurement& measurement : measurements) {
     std::string goal;
     if (measurement.at_most) goal = fmt::format("at most {}", *measurement.at_most);
@@ -146,18 +136,6 @@ bool parse_json_flag(int argc, char** argv) {
   return as_json;
 }
 
-double percentile(std::vector<double> values, double fraction) {
-  const auto rank = std::min(
-      values.size() - 1, static_cast<std::size_t>(fraction * static_cast<double>(values.size())));
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(rank);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
-
-double median(std::vector<double> values) {
-  return percentile(std::move(values), 0.5);
-}
-
 Measurements medians(const std::vector<Measurements>& runs) {
   Measurements results = runs.front();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -166,48 +144,6 @@ Measurements medians(const std::vector<Measurements>& runs) {
     results[i].value = median(std::move(values));
   }
   return results;
-}
-
-double median_ratio(const std::vector<double>& values, const std::vector<double>& baselines) {
-  std::vector<double> ratios(values.size());
-  std::transform(values.begin(), values.end(), baselines.begin(), ratios.begin(), std::divides<>());
-  return median(ratios);
-}
-
-double now_ns() {
-  return read_clock(CLOCK_MONOTONIC);
-}
-
-double cpu_ns() {
-  return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
-const std::vector<int>& allowed_cpus() {
-  // Read only once: a thread that has pinned itself would get its one CPU.
-  static const std::vector<int> result = [] {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) fail("sched_getaffinity");
-    std::vector<int> cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    }
-    return cpus;
-  }();
-  return result;
-}
-
-void pin_to_allowed_cpu(int index) {
-  const std::vector<int>& cpus = allowed_cpus();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpus[static_cast<std::size_t>(index) % cpus.size()], &set);
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) fail("sched_setaffinity");
-}
-
-void fail(const std::string& what) {
-  fmt::print(stderr, "{}: {}\n", what, std::strerror(errno));
-  std::exit(1);
 }
 
 }  // namespace wherry::bench

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/timing.h"
+
 namespace wherry::bench {
 
 struct Measurement {
@@ -41,25 +43,5 @@ int print_report(const std::string& title, const Measurements& measurements, boo
 
 // Returns true for --json. Exits with a usage line if an argument is unknown.
 bool parse_json_flag(int argc, char** argv);
-
-// The value below which `fraction` of the values lie. Requires: values not empty.
-double percentile(std::vector<double> values, double fraction);
-double median(std::vector<double> values);
-// For values measured in pairs, one right after the other, so that load on the machine affects
-// both.
-double median_ratio(const std::vector<double>& values, const std::vector<double>& baselines);
-
-// Nanoseconds of CLOCK_MONOTONIC.
-double now_ns();
-// CPU time of the calling thread in nanoseconds, so that other load on the machine hardly matters.
-double cpu_ns();
-
-// The CPUs that this program could use at the first call.
-const std::vector<int>& allowed_cpus();
-// Pins the calling thread to one of these CPUs; `index` wraps around.
-void pin_to_allowed_cpu(int index);
-
-// Ends the program with a line that names `what` and errno.
-[[noreturn]] void fail(const std::string& what);
 
 }  // namespace wherry::bench

@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "bare_trap.h"
-#include "managed.h"
+#include "measure/bare_trap.h"
+#include "measure/managed.h"
 #include "report.h"
 
 namespace wherry::bench {

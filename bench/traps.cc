@@ -8,7 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "managed.h"
+#include "measure/managed.h"
+#include "measure/touches.h"
 #include "report.h"
 
 namespace wherry::bench {
@@ -35,14 +36,8 @@ struct Touches {
   double all;
 };
 Touches touch(std::byte* memory, std::size_t count) {
-  std::vector<double> each(count);
   const double begin = now_ns();
-  for (std::size_t i = 0; i < count; ++i) {
-    volatile std::byte* const place = memory + i * page;
-    const double start = now_ns();
-    *place = std::byte{1};
-    each[i] = now_ns() - start;
-  }
+  const std::vector<double> each = timed_touches(memory, count, page);
   return {median(each), now_ns() - begin};
 }
 

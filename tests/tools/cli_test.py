@@ -233,6 +233,63 @@ class Bench(Case):
         self.assertIn("prefetch of 16 MiB between the host and device 1", done.stdout)
         self.assertIn("memcpy of resident memory", done.stdout)
 
+    GROUPS = ("first_touch", "fault_latency", "read_mostly", "collapse", "remote_mapping",
+              "dense_first_touch", "threads", "sweeps", "prefetches", "evictions", "resident",
+              "launches", "api_calls", "starting", "freeing")
+    KEYS = {"first_touch_p50", "device_first_touch", "host_fault_latency", "device_fault_latency",
+            "ping_pong", "ping_pong_contended", "read_mostly_first_read", "write_collapse",
+            "remote_map", "first_touch_sweep", "threads_first_touch", "threads_take_pages",
+            "sweep_to_host", "sweep_to_device", "prefetch_to_device", "prefetch_to_host", "evict",
+            "resident_random_host", "resident_triad_host", "resident_random_device",
+            "resident_triad_device", "launch_sync", "prefetch_nothing", "api_pointer_attribute",
+            "api_event_query", "api_advise", "startup", "allocate_100G", "teardown"}
+
+    def assert_answer(self, answer):
+        self.assertNotIn("error", answer)
+        self.assertIn(answer["better"], ("less", "more"))
+        self.assertTrue(answer["question"] and answer["unit"])
+        self.assertGreater(answer["value"], 0)
+        for baseline in ("limit", "peer"):
+            if baseline in answer:
+                self.assertTrue(answer[baseline]["name"])
+                self.assertGreater(answer[baseline]["value"], 0)
+        if "limit" in answer:
+            self.assertAlmostEqual(answer["ratio"], answer["value"] / answer["limit"]["value"])
+
+    def test_questions_are_answered_by_key(self):
+        report = self.good_json("bench", "all", "--bytes", "16M", "--only", "api_event_query",
+                                "launch_sync")
+        self.assertEqual([answer["key"] for answer in report["answers"]],
+                         ["launch_sync", "api_event_query"])
+        self.assertEqual(report["bytes"], 16 << 20)
+        self.assertLessEqual({"cpu", "cpus", "memory_mib", "nodes", "kernel"},
+                             set(report["machine"]))
+        for answer in report["answers"]:
+            self.assert_answer(answer)
+
+    def test_every_question_is_answered(self):
+        keys = set()
+        # The policies take as long as everything else together.
+        policies = ["policies"] if float(os.environ.get("WHERRY_TEST_SCALE", 1)) >= 1 else []
+        for group in [*self.GROUPS, *policies]:
+            with self.subTest(group=group):
+                report = self.good_json("bench", "all", "--bytes", "16M", "--only", group)
+                for answer in report["answers"]:
+                    keys.add(answer["key"])
+                    self.assert_answer(answer)
+        self.assertLessEqual(self.KEYS, keys)
+
+    def test_answers_are_one_line_each(self):
+        done = wherry("bench", "all", "--bytes", "16M", "--only", "api_calls")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if "cuEventQuery" in line]
+        self.assertEqual(len(lines), 1)
+        self.assertIn("a system call that does nothing", lines[0])
+
+    def test_unknown_questions_are_refused_with_the_known_ones(self):
+        self.assert_complaint(wherry("bench", "all", "--only", "launch_sync", "speed"), 2,
+                              "'speed'", "launch_sync", "first_touch_p50", "policies")
+
     def test_what_cannot_be_measured_is_said_in_one_line(self):
         for arguments, code, word in (
                 (("bench",), 2, "subcommand"),
@@ -290,7 +347,8 @@ class Refuse(Case):
                           ["cg", "--policy"], ["cg", "--policy", "best"],
                           ["cg", "--policy", "uvm,thrashing_nap=0"],
                           ["bench", "prefetch", "--policy", "uvm,naps=1"], ["policies", "uvm"],
-                          ["bench"], ["bench", "nonsense"],
+                          ["bench"], ["bench", "nonsense"], ["bench", "all", "--bytes", "1M"],
+                          ["bench", "all", "--only"], ["bench", "all", "extra"],
                           ["bench", "oversubscribe", "--rounds", "0"],
                           ["bench", "oversubscribe", "--rounds", "many"],
                           ["bench", "oversubscribe", "--seed", "-1"],

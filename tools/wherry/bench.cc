@@ -101,12 +101,30 @@ CLI::App* add_numa(CLI::App& bench, NumaBenchOptions& options) {
   return numa;
 }
 
+CLI::App* add_all(CLI::App& bench, AllBenchOptions& options) {
+  CLI::App* all = bench.add_subcommand(
+      "all",
+      "Answer each question about the library's speed, beside what Linux permits and what a "
+      "program would otherwise use");
+  all->add_option("--only", options.only, "Only these questions, by key or group; all by default")
+      ->type_name("KEY");
+  all->add_option("--bytes", options.bytes,
+                  "How much memory is large; suffixes K, M, G. By default 1G, or less where an "
+                  "eighth of the available memory is less")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(all_bytes_min, all_bytes_max));
+  all->add_flag("--json", options.json, "Print one JSON object");
+  return all;
+}
+
 }  // namespace
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   CLI::App* bench = app.add_subcommand("bench", "Measure the library on this machine");
   bench->require_subcommand(1);
   add_prefetch(*bench, options.prefetch);
+  options.answers_all = add_all(*bench, options.all);
   options.compares_policies = add_policies(*bench, options.policies);
   options.compares_nodes = add_numa(*bench, options.numa);
   options.oversubscribes = add_oversubscribe(*bench, options.oversubscribe);
@@ -114,6 +132,7 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
 }
 
 int run_bench(const BenchOptions& options) {
+  if (options.answers_all->parsed()) return run_bench_all(options.all);
   if (options.compares_policies->parsed()) return run_bench_policies(options.policies);
   if (options.compares_nodes->parsed()) return run_bench_numa(options.numa);
   return options.oversubscribes->parsed() ? run_oversubscribe(options.oversubscribe)

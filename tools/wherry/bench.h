@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_all.h"
 #include "bench_numa.h"
 #include "bench_policies.h"
 #include "bench_prefetch.h"
@@ -12,11 +13,13 @@
 namespace wherry::tool {
 
 struct BenchOptions {
+  AllBenchOptions all;
   PrefetchBenchOptions prefetch;
   OversubscribeOptions oversubscribe;
   PolicyBenchOptions policies;
   NumaBenchOptions numa;
   // The subcommands. The benchmark is the first whose subcommand was parsed, else prefetch.
+  const CLI::App* answers_all = nullptr;
   const CLI::App* oversubscribes = nullptr;
   const CLI::App* compares_policies = nullptr;
   const CLI::App* compares_nodes = nullptr;

@@ -222,6 +222,13 @@ std::vector<int> nodes_for(std::optional<int> asked) {
 
 }  // namespace
 
+double move_pages_seconds(int from, int to, std::uint64_t bytes) {
+  NumaBenchOptions options;
+  options.bytes = bytes;
+  options.page = "2M";
+  return by_move_pages({from, to}, options).seconds;
+}
+
 int run_bench_numa(const NumaBenchOptions& options) {
   const std::vector<int> from = nodes_for(options.from);
   const std::vector<int> to = from.empty() ? from : nodes_for(options.to);

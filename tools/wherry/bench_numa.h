@@ -25,4 +25,8 @@ struct NumaBenchOptions {
 // std::system_error, std::bad_alloc. Requires: the library has not been started.
 int run_bench_numa(const NumaBenchOptions& options);
 
+// How long move_pages(2) takes for so many bytes in huge pages from one node to another: the median
+// of several runs. bytes: a multiple of 2 MiB. Throws std::system_error, std::bad_alloc.
+double move_pages_seconds(int from, int to, std::uint64_t bytes);
+
 }  // namespace wherry::tool

@@ -157,31 +157,56 @@ Json to_json(const Row& row, const std::vector<std::string>& policies) {
            {{"seconds", row.best() * row.oracle_share}, {"best_of_oracle", 1 / row.oracle_share}}}};
 }
 
+std::vector<std::string> built_in_names() {
+  std::vector<std::string> names;
+  for (const impl::PolicyDescription& policy : impl::built_in_policies())
+    names.push_back(policy.name);
+  return names;
+}
+
+void set_devices() {
+  ::setenv("WHERRY_DEVICES", "capacity=32M,workers=1;capacity=32M,workers=1", /*overwrite=*/0);
+}
+
+// A string: one line with the error.
+std::variant<std::vector<Row>, std::string> measure_all(
+    const std::vector<const Workload*>& workloads, const std::vector<std::string>& policies,
+    const PolicyBenchOptions& options) {
+  auto costs = costs_here();
+  if (auto* wrong = std::get_if<std::string>(&costs)) return std::move(*wrong);
+  std::vector<Row> rows;
+  for (const Workload* workload : workloads) {
+    auto row = measure(*workload, policies, std::get<replay::CostModel>(costs), options);
+    if (auto* wrong = std::get_if<std::string>(&row)) return std::move(*wrong);
+    rows.push_back(std::move(std::get<Row>(row)));
+  }
+  return rows;
+}
+
+// The geometric mean over all workloads of the oracle's time divided by that of the best policy.
+double geometric_mean_of_oracle(const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows) sum += std::log(row.oracle_share);
+  return std::exp(sum / static_cast<double>(rows.size()));
+}
+
 }  // namespace
 
 int run_bench_policies(const PolicyBenchOptions& options) {
-  ::setenv("WHERRY_DEVICES", "capacity=32M,workers=1;capacity=32M,workers=1", /*overwrite=*/0);
+  set_devices();
   const auto chosen = choose(workloads(), options.workloads, "workload");
   if (!chosen) return exit_usage;
-  std::vector<std::string> policies = options.policies;
-  if (policies.empty())
-    for (const impl::PolicyDescription& policy : impl::built_in_policies())
-      policies.push_back(policy.name);
+  const std::vector<std::string> policies =
+      options.policies.empty() ? built_in_names() : options.policies;
   for (const std::string& policy : policies) {
     if (const std::string wrong = why_no_policy(policy); !wrong.empty()) {
       complain(wrong);
       return exit_usage;
     }
   }
-  const auto costs = costs_here();
-  if (const auto* wrong = std::get_if<std::string>(&costs)) return complain(*wrong);
-
-  std::vector<Row> rows;
-  for (const Workload* workload : *chosen) {
-    auto row = measure(*workload, policies, std::get<replay::CostModel>(costs), options);
-    if (const auto* wrong = std::get_if<std::string>(&row)) return complain(*wrong);
-    rows.push_back(std::move(std::get<Row>(row)));
-  }
+  const auto measured = measure_all(*chosen, policies, options);
+  if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
+  const auto& rows = std::get<std::vector<Row>>(measured);
   if (!options.json) return print_out(to_text(rows, policies, options.rounds));
   Json json{{"machine", describe_machine()},
             {"rounds", options.rounds},
@@ -192,6 +217,18 @@ int run_bench_policies(const PolicyBenchOptions& options) {
   for (std::size_t i = 0; i < policies.size(); ++i)
     json["geometric_mean_of_best"][policies[i]] = geometric_mean(rows, i);
   return print_out(json.dump(2) + "\n");
+}
+
+void measure_policies(const BenchScale&, std::span<Figures> figures) {
+  set_devices();
+  PolicyBenchOptions options;
+  options.rounds = 1;
+  const auto chosen = choose(workloads(), {}, "workload");
+  const auto measured = measure_all(*chosen, built_in_names(), options);
+  if (const auto* wrong = std::get_if<std::string>(&measured)) throw std::runtime_error(*wrong);
+  const auto& rows = std::get<std::vector<Row>>(measured);
+  for (std::size_t i = 0; i < built_in_names().size(); ++i)
+    figures[i] = {geometric_mean(rows, i), geometric_mean_of_oracle(rows), 1};
 }
 
 }  // namespace wherry::tool

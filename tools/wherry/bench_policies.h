@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "bench_figures.h"
 
 namespace wherry::tool {
 
@@ -20,5 +23,10 @@ struct PolicyBenchOptions {
 // stderr on failure. Returns the exit code. Throws std::bad_alloc. Requires: the library has not
 // been started.
 int run_bench_policies(const PolicyBenchOptions& options);
+
+// For `wherry bench all`: the geometric mean of the times of each built-in policy, in the order of
+// impl::built_in_policies(), relative to the best policy of each workload. Throws std::exception.
+// Requires: as above, and the environment may be changed.
+void measure_policies(const BenchScale& scale, std::span<Figures> figures);
 
 }  // namespace wherry::tool

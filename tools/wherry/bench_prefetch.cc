@@ -11,18 +11,16 @@
 
 #include "bench_report.h"
 #include "complain.h"
+#include "managed_words.h"
 
 namespace wherry::tool {
 namespace {
 
-constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 constexpr std::size_t region_words = 16 * page_words;
 constexpr int runs = 5;
 constexpr std::size_t chunks = 8;
 constexpr std::size_t latency_samples = 2000;
 constexpr int latency_rounds_max = 20;
-
-using Words = std::span<std::uint64_t>;
 
 class PrefetchBench {
  public:
@@ -52,15 +50,6 @@ class PrefetchBench {
   void move(Words words, const location& where) {
     calls_.push_back(seconds_of([&] { prefetch(words, where, copies_); }) * 1e6);
     copies_.synchronize();
-  }
-
-  void touch_on_host(Words words) {
-    for (std::size_t i = 0; i < words.size(); i += page_words) words[i] = words[i] + 1;
-  }
-  void touch_on_device(Words words) {
-    kernels_.parallel_for(words.size() / page_words,
-                          [words](std::size_t page) { words[page * page_words] += 1; });
-    kernels_.synchronize();
   }
 
   void add_move(const char* name, const char* key, double seconds, double to, const char* against) {
@@ -100,7 +89,7 @@ class PrefetchBench {
   void measure_touch() {
     std::vector<double> there, back;
     for (int i = 0; i < runs; ++i) {
-      there.push_back(seconds_of([&] { touch_on_device(data_.span()); }));
+      there.push_back(seconds_of([&] { touch_on_device(data_.span(), kernels_); }));
       back.push_back(seconds_of([&] { touch_on_host(data_.span()); }));
     }
     add_move("touch by the device", "touch_by_device", quantile(there, 0.5), to_device_,

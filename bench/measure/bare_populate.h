@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "bare_trap.h"
+#include "measure/bare_trap.h"
 
 namespace wherry::bench {
 

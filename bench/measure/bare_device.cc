@@ -1,13 +1,14 @@
-#include "bare_device.h"
+#include "measure/bare_device.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 
-#include "report.h"
+#include "measure/timing.h"
 
 namespace wherry::bench {
 namespace {
@@ -80,7 +81,8 @@ double BareDevice::touch() const {
   return elapsed;
 }
 
-void BareDevice::serve(int socket, std::byte* memory, std::size_t stride) const {
+void BareDevice::serve(int socket, std::byte* memory, std::size_t stride) const noexcept {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   pool_.map_over(memory);
   const int uffd = open_raw_userfaultfd();
   send_descriptor(socket, uffd);

@@ -1,4 +1,4 @@
-#include "bare_trap.h"
+#include "measure/bare_trap.h"
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -10,13 +10,30 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "report.h"
+#include "measure/timing.h"
 
 namespace wherry::bench {
+namespace {
+
+// The best kind that is permitted; negative: none.
+int try_userfaultfd() {
+  constexpr int flags = O_CLOEXEC | O_NONBLOCK;
+  constexpr int user_mode_only = 1;
+  if (const long uffd = ::syscall(SYS_userfaultfd, flags); uffd >= 0) return static_cast<int>(uffd);
+  if (const int device = ::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC); device >= 0) {
+    const int uffd = ::ioctl(device, _IO(0xAA, 0), flags);
+    ::close(device);
+    if (uffd >= 0) return uffd;
+  }
+  return static_cast<int>(::syscall(SYS_userfaultfd, flags | user_mode_only));
+}
+
+}  // namespace
 
 double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride) {
   const double start = now_ns();
@@ -26,14 +43,19 @@ double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride) {
   return now_ns() - start;
 }
 
-int open_raw_userfaultfd() {
-  int uffd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
-  if (uffd < 0) {
-    const int device = ::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-    if (device < 0) fail("userfaultfd");
-    uffd = ::ioctl(device, _IO(0xAA, 0), O_CLOEXEC | O_NONBLOCK);
-    ::close(device);
+bool userfaultfd_permitted() {
+  // In a process of its own, because a filter may answer the call with a signal.
+  const pid_t child = ::fork();
+  if (child < 0) fail("fork");
+  if (child == 0) ::_exit(try_userfaultfd() < 0);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+int open_raw_userfaultfd() {
+  const int uffd = try_userfaultfd();
   if (uffd < 0) fail("userfaultfd");
   return uffd;
 }
@@ -72,6 +94,14 @@ void copy_write_protected(int uffd, std::uintptr_t start, const void* source, st
   request.src = reinterpret_cast<std::uintptr_t>(source);
   request.len = bytes;
   request.mode = UFFDIO_COPY_MODE_WP | UFFDIO_COPY_MODE_DONTWAKE;
+  if (::ioctl(uffd, UFFDIO_COPY, &request) != 0) fail("UFFDIO_COPY");
+}
+
+void copy_pages(int uffd, std::uintptr_t start, const void* source, std::size_t bytes) {
+  uffdio_copy request{};
+  request.dst = start;
+  request.src = reinterpret_cast<std::uintptr_t>(source);
+  request.len = bytes;
   if (::ioctl(uffd, UFFDIO_COPY, &request) != 0) fail("UFFDIO_COPY");
 }
 

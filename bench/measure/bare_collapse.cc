@@ -1,4 +1,4 @@
-#include "bare_collapse.h"
+#include "measure/bare_collapse.h"
 
 #include <algorithm>
 

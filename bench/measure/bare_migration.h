@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "bare_device.h"
-#include "bare_trap.h"
+#include "measure/bare_device.h"
+#include "measure/bare_trap.h"
 
 namespace wherry::bench {
 

@@ -9,8 +9,8 @@
 #include <deque>
 #include <optional>
 
-#include "bare_device.h"
-#include "bare_trap.h"
+#include "measure/bare_device.h"
+#include "measure/bare_trap.h"
 
 namespace wherry::bench {
 

@@ -1,4 +1,4 @@
-#include "bare_migration.h"
+#include "measure/bare_migration.h"
 
 #include <cstring>
 

@@ -17,6 +17,8 @@ namespace wherry::bench {
 // One write for each `stride` of [memory, memory + bytes). Returns nanoseconds.
 double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride);
 
+// Whether open_userfaultfd() succeeds in this process. Requires: the process has one thread.
+bool userfaultfd_permitted();
 // A new userfaultfd of the calling process, with missing, minor and write-protect events of shared
 // memory.
 int open_userfaultfd();
@@ -25,8 +27,9 @@ void enable_userfaultfd(int uffd);
 int open_raw_userfaultfd();
 void register_range(int uffd, void* start, std::size_t bytes);
 
-// Each ends the program with a message unless it succeeds.
-void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);  // also wakes
+// Each throws std::system_error unless it succeeds. The first two also wake.
+void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);
+void copy_pages(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
 void copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
 void set_write_protection(int uffd, std::uintptr_t start, std::size_t bytes, bool protect);
 void wake(int uffd, std::uintptr_t start, std::size_t bytes);

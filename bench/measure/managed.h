@@ -1,5 +1,5 @@
-// The driver calls that all benchmarks use. Each ends the program with the error's name unless it
-// succeeds.
+// The driver calls that measurements use. Each throws std::runtime_error with the error's name
+// unless it succeeds.
 #pragma once
 
 #include <wherry/cuda.h>

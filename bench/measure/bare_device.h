@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "bare_trap.h"
+#include "measure/bare_trap.h"
 
 namespace wherry::bench {
 
@@ -28,7 +28,8 @@ class BareDevice {
   double touch() const;
 
  private:
-  [[noreturn]] void serve(int socket, std::byte* memory, std::size_t stride) const;
+  // noexcept: the forked process must not return into the caller's code.
+  [[noreturn]] void serve(int socket, std::byte* memory, std::size_t stride) const noexcept;
 
   BarePool pool_;
   std::byte* alias_;

@@ -1,9 +1,7 @@
-#include "managed.h"
+#include "measure/managed.h"
 
-#include <fmt/core.h>
-
-#include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 namespace wherry::bench {
 
@@ -11,8 +9,7 @@ void require(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
   const char* name = nullptr;
   if (cuGetErrorName(result, &name) != CUDA_SUCCESS) name = "unknown error";
-  fmt::print(stderr, "{}: {}\n", what, name);
-  std::exit(1);
+  throw std::runtime_error(std::string(what) + ": " + name);
 }
 
 void init_cuda() {

@@ -1,0 +1,25 @@
+// `wherry bench all`: answers the questions of bench_questions.h, each beside what Linux or the
+// hardware permits and beside what a program would otherwise use, in the same run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace wherry::tool {
+
+inline constexpr std::uint64_t all_bytes_min = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t all_bytes_max = std::uint64_t{64} << 30;
+
+struct AllBenchOptions {
+  std::vector<std::string> only;  // keys or names of groups; empty: all questions
+  std::uint64_t bytes = 0;        // of large memory; 0: chosen by the memory that is available
+  bool json = false;
+};
+
+// Prints to stdout, progress to stderr if it is a terminal, and one line to stderr for each group
+// that could not be measured. Returns the exit code. Throws std::system_error, std::bad_alloc.
+// Requires: the library has not been started.
+int run_bench_all(const AllBenchOptions& options);
+
+}  // namespace wherry::tool
