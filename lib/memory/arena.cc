@@ -19,9 +19,7 @@ std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
 }
 
 std::size_t Arena::largest_size(int processors) {
-  // Two aliases for each pool, the arena itself, and the annex.
-  const std::uint64_t views = 2 * static_cast<std::uint64_t>(processors) + 2;
-  return round_down(64 * 1024 * gib / views, gib);
+  return round_down(64 * 1024 * gib / views(processors), gib);
 }
 
 std::size_t Arena::placed_bytes(std::size_t bytes) {

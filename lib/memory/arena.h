@@ -20,6 +20,12 @@ class Arena {
   // arena and the aliases of `processors` pools would not fit into half of the address space.
   static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
+  // How many mappings as large as the arena this process has: the arena, the annex, and two aliases
+  // of each pool.
+  static std::uint64_t views(int processors) {
+    return 2 * static_cast<std::uint64_t>(processors) + 2;
+  }
+
   // The largest arena that, together with the aliases of that many pools, fits into half of the
   // address space.
   static std::size_t largest_size(int processors);

@@ -15,11 +15,6 @@ namespace {
 constexpr std::string_view variable = "WHERRY_ARENA";
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-// The arena, the annex, and two aliases of each pool.
-std::uint64_t views_of(int processors) {
-  return 2 * static_cast<std::uint64_t>(processors) + 2;
-}
-
 // Address space that does not grow with the arena: fixed bookkeeping, the stacks and heaps of the
 // library's threads, and the excess that Mapping::reserve() maps, and unmaps, to align a range.
 std::uint64_t fixed_bytes(int processors) {
@@ -40,7 +35,7 @@ std::size_t round_to_arena(std::uint64_t bytes) {
 std::size_t largest_that_fits(std::uint64_t available, int processors) {
   const std::uint64_t fixed = fixed_bytes(processors);
   if (available <= fixed) return 0;
-  const std::uint64_t parts = views_of(processors) * bookkeeping_part + 1;
+  const std::uint64_t parts = Arena::views(processors) * bookkeeping_part + 1;
   return round_to_arena((available - fixed) / parts * bookkeeping_part);
 }
 
@@ -61,7 +56,7 @@ std::string too_little_address_space(std::size_t arena, const ArenaSurroundings&
 }  // namespace
 
 std::uint64_t address_space_needed(std::size_t arena_bytes, int processors) {
-  return views_of(processors) * arena_bytes + arena_bytes / bookkeeping_part +
+  return Arena::views(processors) * arena_bytes + arena_bytes / bookkeeping_part +
          fixed_bytes(processors);
 }
 

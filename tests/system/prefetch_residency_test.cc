@@ -67,6 +67,13 @@ const std::uint64_t* whole_block_of(const Words& words) {
   return words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
 }
 
+// Whether a prefetch brought the words to device 0 as huge pages.
+bool came_as_huge_pages(const Words& words) {
+  if (huge_entries(Witness::process_of(1 + device0), words.data()) != 0) return true;
+  WARN("pools have no huge pages on this machine");
+  return false;
+}
+
 // Whether the page is part of a huge page. Requires: Linux shows frame numbers.
 bool is_huge(const void* word) {
   const PageEntry entry = page_entry(Witness::process_of(0), word);
@@ -168,10 +175,7 @@ TEST_CASE("when a prefetch to the host is done, the host maps all blocks by one 
   const Words words{16 * mib_words};
   number_pages(host, words);
   prefetch_now(words, device0);
-  if (huge_entries(Witness::process_of(1 + device0), words.data()) == 0) {
-    WARN("pools have no huge pages on this machine");
-    return;
-  }
+  if (!came_as_huge_pages(words)) return;
   const std::uint64_t entries = huge_entries(::getpid(), words.data());
   prefetch_now(words, host);
   CHECK(huge_entries(::getpid(), words.data()) - entries >= 7 * block_bytes);
@@ -187,10 +191,7 @@ TEST_CASE("a prefetched block is mapped by one entry, and the rest of a split bl
   const Words words{8 * mib_words};
   number_pages(host, words);
   prefetch_now(words, device0);
-  if (huge_entries(Witness::process_of(1 + device0), words.data()) == 0) {
-    WARN("pools have no huge pages on this machine");
-    return;
-  }
+  if (!came_as_huge_pages(words)) return;
   CHECK(huge_entries(Witness::process_of(1 + device0), words.data()) >= 3 * block_bytes);
   const std::uint64_t before = Stage::faults(device0);
   const std::uint64_t* const block = whole_block_of(words);
