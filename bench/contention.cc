@@ -23,6 +23,7 @@ constexpr Case cases[] = {{"one page in turn", {64, true}},
 
 Measurements measure(int first, int second) {
   ::setenv("WHERRY_DEVICES", "capacity=64M,workers=1;capacity=64M,workers=1", 1);
+  move_single_regions(std::size_t{64} << 10);
   allowed_cpus();
   init_cuda();
   std::byte* const memory = alloc_managed(contended_bytes);

@@ -56,7 +56,7 @@ Measurements compare(const std::string& what, int pairs, const One& one, const O
 }
 
 void start() {
-  ::setenv("WHERRY_FAULT_REGION", "4K", 1);
+  move_single_regions(4096);
   ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
   init_cuda();
   pin_to_allowed_cpu(0);

@@ -27,7 +27,7 @@ struct Quantiles {
 };
 
 Measurements measure(std::size_t region, const char* region_name) {
-  ::setenv("WHERRY_FAULT_REGION", region_name, 1);
+  move_single_regions(region);
   ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
   allowed_cpus();
   init_cuda();

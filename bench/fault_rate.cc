@@ -24,7 +24,7 @@ double fault_rate(std::byte* memory, int threads) {
 }
 
 Measurements measure_rates() {
-  ::setenv("WHERRY_FAULT_REGION", "4K", 1);
+  move_single_regions(page);
   ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
   init_cuda();
   const BarePopulate bare{pages_per_run * page, page};

@@ -53,7 +53,7 @@ void touch_on_device(const void* pointer, std::size_t, std::size_t) {
 
 Measurements measure_once(const Way& way) {
   ::setenv("WHERRY_TRAP", way.setting, 1);
-  ::setenv("WHERRY_FAULT_REGION", "4K", 1);
+  move_single_regions(page);
   ::setenv("WHERRY_DEVICES", "capacity=64M,workers=1", 1);
   if (way.unprivileged && ::geteuid() == 0) {
     if (::setresgid(nobody, nobody, nobody) != 0 || ::setresuid(nobody, nobody, nobody) != 0)

@@ -1,5 +1,6 @@
 #include "measure/managed.h"
 
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -10,6 +11,11 @@ void require(CUresult result, const char* what) {
   const char* name = nullptr;
   if (cuGetErrorName(result, &name) != CUDA_SUCCESS) name = "unknown error";
   throw std::runtime_error(std::string(what) + ": " + name);
+}
+
+void move_single_regions(std::size_t bytes) {
+  ::setenv("WHERRY_POLICY", "migrate-always", 1);
+  ::setenv("WHERRY_FAULT_REGION", (std::to_string(bytes >> 10) + "K").c_str(), 1);
 }
 
 void init_cuda() {

@@ -12,6 +12,9 @@ namespace wherry::bench {
 
 void require(CUresult result, const char* what);
 
+// For init_cuda: a fault moves its region of `bytes` (4 KiB to 2 MiB) to the faulting processor,
+// and nothing else (the policy is migrate-always).
+void move_single_regions(std::size_t bytes);
 // Calls cuInit and makes device 0's primary context current.
 void init_cuda();
 // Makes a device's primary context current.

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <optional>
-#include <string>
 
 #include "measure/bare_migration.h"
 #include "measure/managed.h"
@@ -12,7 +11,7 @@
 namespace wherry::bench {
 
 MigrationTimes measure_migration(const MigrationLoad& load) {
-  ::setenv("WHERRY_FAULT_REGION", (std::to_string(load.region >> 10) + "K").c_str(), 1);
+  move_single_regions(load.region);
   ::setenv("WHERRY_DEVICES", "capacity=1G,workers=1", 1);
   allowed_cpus();
   // Fork the bare device process first, while this program has one thread.

@@ -142,6 +142,7 @@ Json to_json(const Answer& answer) {
   return json;
 }
 
+// One object; each answer is one line of it.
 std::string as_json(const std::vector<Answer>& answers, const BenchScale& scale, double seconds) {
   const bench::MachineFacts machine = bench::machine_facts();
   Json json{{"machine",
@@ -152,10 +153,15 @@ std::string as_json(const std::vector<Answer>& answers, const BenchScale& scale,
               {"kernel", machine.kernel}}},
             {"bytes", scale.bytes},
             {"teardown_bytes", scale.teardown_bytes},
-            {"seconds", seconds},
-            {"answers", Json::array()}};
-  for (const Answer& answer : answers) json["answers"].push_back(to_json(answer));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+            {"seconds", seconds}};
+  const auto line_of = [](const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::vector<std::string> lines;
+  for (const Answer& answer : answers) lines.push_back(line_of(to_json(answer)));
+  std::string head = line_of(json);
+  head.pop_back();
+  return fmt::format("{},\"answers\":[\n{}\n]}}\n", head, fmt::join(lines, ",\n"));
 }
 
 // Blanks if it was not measured.

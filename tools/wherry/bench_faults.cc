@@ -31,7 +31,7 @@ double us_per_page(double ns) {
 }
 
 void start_with_single_pages() {
-  ::setenv("WHERRY_FAULT_REGION", "4K", 1);
+  move_single_regions(page);
   ::setenv("WHERRY_DEVICES", "capacity=64M,workers=1", 1);
   init_cuda();
   pin_to_allowed_cpu(0);

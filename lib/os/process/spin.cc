@@ -7,8 +7,10 @@
 namespace wherry::impl {
 namespace {
 
-// A yield takes less than a microsecond if no other thread runs meanwhile.
-constexpr std::uint64_t yielded_ns = 5'000;
+// A yield that takes longer gave the CPU to a thread that computes. Shorter ones are no sign of
+// one: the first yield after a sleep takes 6 to 12 us, and the other thread may be the one that
+// answers.
+constexpr std::uint64_t yielded_ns = 1'000'000;
 
 }  // namespace
 

@@ -18,7 +18,8 @@ class Spin {
  public:
   explicit Spin(std::uint64_t limit_ns) : looked_ns_(now_ns()), end_ns_(looked_ns_ + limit_ns) {}
 
-  // Yields the CPU. False: the limit is over, or another thread needs this CPU. Async-signal-safe.
+  // Yields the CPU. False: the limit is over, or another thread computes on this CPU.
+  // Async-signal-safe.
   bool goes_on();
 
  private:
