@@ -94,6 +94,7 @@ class WHERRY_TSA(capability("mutex")) SharedMutex {
   explicit SharedMutex(LockOrder order) : order_(order) {}
 
   void lock() WHERRY_TSA(acquire_capability()) {
+    if (has_brief_readers(order_)) check_lock_to_write(order_);
     before_lock(order_);
     mutex_.lock();
     note_locked(order_);
@@ -103,6 +104,11 @@ class WHERRY_TSA(capability("mutex")) SharedMutex {
     mutex_.unlock();
     after_unlock(order_);
   }
+  void lock_shared_briefly() WHERRY_TSA(acquire_shared_capability()) {
+    check_lock(order_);
+    mutex_.lock_shared();
+  }
+  void unlock_shared_briefly() WHERRY_TSA(release_shared_capability()) { mutex_.unlock_shared(); }
   void lock_shared() WHERRY_TSA(acquire_shared_capability()) {
     before_lock(order_);
     mutex_.lock_shared();
@@ -168,6 +174,25 @@ class WHERRY_TSA(scoped_lockable) ReadGuard {
   ~ReadGuard() WHERRY_TSA(release_capability()) { mutex_.unlock_shared(); }
   ReadGuard(const ReadGuard&) = delete;
   ReadGuard& operator=(const ReadGuard&) = delete;
+
+ private:
+  SharedMutex& mutex_;
+};
+
+// For a lookup that takes no other lock and calls nothing that may fault. Signals are not blocked,
+// which saves two system calls. A signal handler may interrupt the reader and take the lock shared
+// again, because std::shared_mutex prefers readers (pthread_rwlock_t's default kind in glibc). A
+// writer may wait for the interrupted reader, so it holds no lock that the handler's faults need
+// (has_brief_readers() in base/lock_order.h).
+class WHERRY_TSA(scoped_lockable) BriefReadGuard {
+ public:
+  explicit BriefReadGuard(SharedMutex& mutex) WHERRY_TSA(acquire_shared_capability(mutex))
+      : mutex_(mutex) {
+    mutex_.lock_shared_briefly();
+  }
+  ~BriefReadGuard() WHERRY_TSA(release_capability()) { mutex_.unlock_shared_briefly(); }
+  BriefReadGuard(const BriefReadGuard&) = delete;
+  BriefReadGuard& operator=(const BriefReadGuard&) = delete;
 
  private:
   SharedMutex& mutex_;

@@ -95,6 +95,17 @@ bool holds_lock_of_fault_path() {
   return false;
 }
 
+void check_lock_to_write(LockOrder order) {
+  const Record& mine = record;
+  for (unsigned i = 0; i < mine.held; ++i) {
+    if (mine.orders[i] == 0) continue;
+    const auto held = static_cast<LockOrder>(mine.orders[i] - 1);
+    if (is_of_fault_path(held))
+      WHERRY_FAIL("a thread locks '{}' to write while it holds '{}', which faults may need",
+                  name_of(order), name_of(held));
+  }
+}
+
 void forget_noted_locks() {
   record = {};
 }

@@ -24,6 +24,8 @@ void check_wait();
 void check_wait_without(LockOrder released);
 // Returns whether the calling thread holds a lock of the fault path.
 bool holds_lock_of_fault_path();
+// Call before the calling thread locks a mutex that has brief readers, to write.
+void check_lock_to_write(LockOrder order);
 // Call in a forked child: the calling thread holds no locks.
 void forget_noted_locks();
 #else
@@ -34,6 +36,7 @@ inline void note_locked(LockOrder) {}
 inline void note_unlocked(LockOrder) {}
 inline void check_wait() {}
 inline void check_wait_without(LockOrder) {}
+inline void check_lock_to_write(LockOrder) {}
 inline void forget_noted_locks() {}
 #endif
 

@@ -96,6 +96,12 @@ constexpr bool blocks_signals(LockOrder order) {
   return is_of_fault_path(order) || order == LockOrder::adopted;
 }
 
+// Whether threads look something up under the lock without blocking signals (BriefReadGuard). A
+// thread that writes under such a lock holds no other lock of the fault path.
+constexpr bool has_brief_readers(LockOrder order) {
+  return order == LockOrder::address_space || order == LockOrder::advice;
+}
+
 // Returns whether a thread that holds the lock may wait.
 constexpr bool may_wait_under(LockOrder order) {
   switch (order) {

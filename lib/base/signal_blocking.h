@@ -15,6 +15,15 @@ namespace wherry::impl {
 void block_signals();
 void unblock_signals();
 
+// Around several locks of the fault path, so that signals are blocked once and not for each lock.
+class BlockedSignals {
+ public:
+  BlockedSignals() { block_signals(); }
+  ~BlockedSignals() { unblock_signals(); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+};
+
 // Call in a forked child whose signals are unblocked by other means. The calling thread's calls of
 // block_signals() count as undone.
 void forget_blocked_signals();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "os/process/futex.h"
@@ -71,13 +72,39 @@ std::optional<LaunchPiece> try_take_piece(LaunchBoard& board) {
   return {};
 }
 
-LaunchPiece take_piece(LaunchBoard& board) {
-  constexpr int sleep_limit_ms = 1000;
+namespace {
+
+bool has_ready_pieces(const LaunchBoard& board) {
+  return std::ranges::any_of(board.ready, [](const auto& level) { return level.load() != 0; });
+}
+
+// Nullopt: no piece came in time.
+std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board) {
+  board.pollers.fetch_add(1);
+  std::optional<LaunchPiece> piece;
   // A program that launches kernels one after the other launches the next one within this time.
   Spin spin(usual_spin_ns);
+  std::uint32_t last_posted = board.posted_to_all.load(std::memory_order_relaxed);
   do {
-    if (const auto piece = try_take_piece(board)) return *piece;
-  } while (spin.goes_on());
+    piece = try_take_piece(board);
+    // Faster workers may run all pieces of a small launch. This one stays awake for the next: to
+    // wake it takes longer than such a launch.
+    const std::uint32_t posted = board.posted_to_all.load(std::memory_order_relaxed);
+    if (std::exchange(last_posted, posted) != posted) spin = Spin(usual_spin_ns);
+  } while (!piece && spin.goes_on());
+  // The host may have counted on this worker for another launch.
+  if (board.pollers.fetch_sub(1) == 1 && piece && board.sleepers.load() != 0 &&
+      has_ready_pieces(board)) {
+    futex_wake(board.posted, 1);
+  }
+  return piece;
+}
+
+}  // namespace
+
+LaunchPiece take_piece(LaunchBoard& board) {
+  constexpr int sleep_limit_ms = 1000;
+  if (const auto piece = poll_for_piece(board)) return *piece;
   for (;;) {
     const std::uint32_t posted = board.posted.load();
     board.sleepers.fetch_add(1);
@@ -121,10 +148,13 @@ bool LaunchPoster::try_post(const LaunchRequest& request) {
     launch.ticket.store(std::uint64_t{pieces} << 32, std::memory_order_release);
     board_.ready[level].fetch_or(bit(slot));
   }
+  if (pieces == workers_) board_.posted_to_all.fetch_add(1, std::memory_order_relaxed);
   // Sequentially consistent, as in take_piece(): either the worker sees the new value, or this
-  // thread sees the sleeper.
+  // thread sees the sleeper. A worker that stops polling looks once more.
   board_.posted.fetch_add(1);
-  if (board_.sleepers.load() != 0) futex_wake(board_.posted, static_cast<int>(pieces));
+  const std::uint32_t pollers = board_.pollers.load();
+  if (pollers < pieces && board_.sleepers.load() != 0)
+    futex_wake(board_.posted, static_cast<int>(pieces - pollers));
   return true;
 }
 

@@ -54,8 +54,12 @@ struct FailureRecord {
 struct LaunchBoard {
   // Changes with every launch. Idle workers sleep on it.
   std::atomic<std::uint32_t> posted;
+  // Changes with every launch that has a piece for each worker.
+  std::atomic<std::uint32_t> posted_to_all;
   // Workers that sleep on `posted`, or are about to.
   std::atomic<std::uint32_t> sleepers;
+  // Workers that poll for a piece.
+  std::atomic<std::uint32_t> pollers;
   // For each level; bit s set: slot s has pieces that no worker has taken.
   alignas(64) std::atomic<std::uint64_t> ready[launch_levels];
   // Bit s set: the launch in slot s is finished. The host clears it.

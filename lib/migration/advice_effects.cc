@@ -159,7 +159,7 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
   }
 }
 
-void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
+bool AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   bool pending = false;
   const auto visit = [&](BlockIndex index, Block& state) {
@@ -193,7 +193,11 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
     }
   };
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(), visit);
-  if (pending) views_.wait_until_done(apply_limit_ms);
+  return pending;
+}
+
+void AdviceEffects::wait_for_views() {
+  views_.wait_until_done(apply_limit_ms);
 }
 
 void AdviceEffects::forbid_copies() {

@@ -53,8 +53,10 @@ class AdviceEffects {
   void settle_on_host(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
   // The program has given this advice on the pages: does what cannot wait for the next fault.
-  // Returns when the views that this concerns have changed, at most a second later.
-  void apply(PageSpan pages, const AdviceChange& change);
+  // Returns true if views are still to be changed; then the caller calls wait_for_views().
+  [[nodiscard]] bool apply(PageSpan pages, const AdviceChange& change);
+  // Returns when the views that apply() asked for have changed, at most a second later.
+  void wait_for_views();
   // forbid_copies(): read-mostly advice has no effect from now on, and existing copies end.
   // permit_copies(): it has its effect again.
   void forbid_copies();

@@ -217,7 +217,7 @@ std::optional<Allocation> AddressSpace::find_locked(std::uint64_t offset) const 
 }
 
 std::optional<Allocation> AddressSpace::find(std::uint64_t offset) const {
-  const ReadGuard guard(lock_);
+  const BriefReadGuard guard(lock_);
   return find_locked(offset);
 }
 
@@ -251,7 +251,7 @@ void AddressSpace::retire_locked(PageIndex page) {
 }
 
 std::uint64_t AddressSpace::high_water() const {
-  const ReadGuard guard(lock_);
+  const BriefReadGuard guard(lock_);
   return high_water_;
 }
 

@@ -32,6 +32,15 @@ void AdviceChange::apply(Advice& advice) const {
 }
 
 void AdviceMap::change(PageSpan span, const AdviceChange& change) {
+  // Programs repeat advice. A look takes no system calls, unlike an edit.
+  bool has_effect = false;
+  for_each(span, [&](const Segment& segment) {
+    Advice after = segment.value;
+    change.apply(after);
+    has_effect = after != segment.value;
+    return !has_effect;
+  });
+  if (!has_effect) return;
   edit(span, [&](Advice& advice) { change.apply(advice); });
 }
 

@@ -53,7 +53,7 @@ class StretchMap {
   // number.
   Segment at(PageIndex page) const EXCLUDES(lock_) {
     if (empty()) return {all_before(last_end), {}};
-    const ReadGuard guard(lock_);
+    const BriefReadGuard guard(lock_);
     const auto next = starts_.upper_bound(page);
     const PageIndex end = next == starts_.end() ? last_end : next->first;
     if (next == starts_.begin()) return {all_before(end), {}};

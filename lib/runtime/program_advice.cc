@@ -1,7 +1,9 @@
 #include "runtime/program_advice.h"
 
+#include <optional>
 #include <span>
 
+#include "base/signal_blocking.h"
 #include "runtime/memory_events.h"
 
 namespace wherry::impl {
@@ -13,12 +15,25 @@ bool ProgramAdvice::is_managed(PageSpan pages) const {
 }
 
 bool ProgramAdvice::advise(PageSpan pages, const AdviceChange& change) {
-  using Kind = AdviceChange::Kind;
+  bool changes_views = false;
   {
-    const ReadGuard guard(lock);
-    if (!is_managed(pages)) return false;
-    parts_.map.change(pages, change);
+    // Advice about few pages takes a few locks for a moment. Blocking signals for each of them
+    // would take most of the time.
+    std::optional<BlockedSignals> once;
+    if (pages.count <= pages_per_block) once.emplace();
+    {
+      const ReadGuard guard(lock);
+      if (!is_managed(pages)) return false;
+      parts_.map.change(pages, change);
+    }
+    changes_views = begin_effects(pages, change);
   }
+  if (changes_views) parts_.effects.wait_for_views();
+  return true;
+}
+
+bool ProgramAdvice::begin_effects(PageSpan pages, const AdviceChange& change) {
+  using Kind = AdviceChange::Kind;
   record_advice(parts_.layout, pages, change);
   // With one node there is nothing to choose.
   if (parts_.topology.host_nodes.size() > 1 &&
@@ -27,8 +42,7 @@ bool ProgramAdvice::advise(PageSpan pages, const AdviceChange& change) {
         change.kind == Kind::set_preferred && change.location.kind == Location::Kind::host_node;
     place_on_host(pages, on_node ? std::optional<int>(change.location.id) : std::nullopt);
   }
-  parts_.effects.apply(pages, change);
-  return true;
+  return parts_.effects.apply(pages, change);
 }
 
 bool ProgramAdvice::note_prefetch(PageSpan pages, Location destination) {

@@ -60,6 +60,8 @@ class ProgramAdvice {
   SharedMutex lock{LockOrder::advising};
 
  private:
+  // After advice was entered: does what it requires at once. Returns as AdviceEffects::apply().
+  bool begin_effects(PageSpan pages, const AdviceChange& change);
   // New pages of the host's pool in this span are created on the node; nullopt: on any of the
   // host's nodes.
   void place_on_host(PageSpan pages, std::optional<int> node);

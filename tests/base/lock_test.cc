@@ -58,7 +58,7 @@ bool blocks(int signal) {
 TEST_CASE("locks may be taken in their order, and released in any order", "[base]") {
   Mutex outer(LockOrder::engine);
   Mutex middle(LockOrder::block);
-  SharedMutex inner(LockOrder::address_space);
+  SharedMutex inner(LockOrder::mapper);
   for (int i = 0; i < 3; ++i) {
     outer.lock();
     middle.lock();
@@ -139,6 +139,44 @@ TEST_CASE("signals are delayed exactly while a lock of the fault path is held", 
   CHECK(signals == 1);
   CHECK_FALSE(blocks(SIGUSR1));
   outer.unlock();
+}
+
+TEST_CASE("a brief reader gets signals, and their handler reads while a writer waits", "[base]") {
+  static SharedMutex space(LockOrder::address_space);
+  static std::atomic<bool> has_read = false;
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    const BriefReadGuard guard(space);
+    has_read = true;
+  };
+  expect(::sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+  std::atomic<bool> has_written = false;
+  std::thread writer;
+  {
+    const BriefReadGuard guard(space);
+    writer = std::thread([&] {
+      const WriteGuard guard(space);
+      has_written = true;
+    });
+    std::this_thread::sleep_for(50ms);  // usually the writer waits by then
+    ::pthread_kill(::pthread_self(), SIGUSR1);
+    CHECK(has_read);
+    CHECK_FALSE(has_written);
+  }
+  writer.join();
+  CHECK(has_written);
+}
+
+TEST_CASE("a writer among brief readers that holds a lock of the fault path ends the process",
+          "[base]") {
+  requires_abort(
+      [] {
+        Mutex held(LockOrder::block);
+        SharedMutex space(LockOrder::address_space);
+        const LockGuard guard(held);
+        const WriteGuard write(space);
+      },
+      "address_space", "block");
 }
 
 TEST_CASE("a signal that the program blocks stays blocked", "[base]") {

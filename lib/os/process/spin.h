@@ -24,7 +24,7 @@ class Spin {
 
  private:
   std::uint64_t looked_ns_;
-  const std::uint64_t end_ns_;
+  std::uint64_t end_ns_;
 };
 
 }  // namespace wherry::impl

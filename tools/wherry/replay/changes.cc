@@ -126,7 +126,7 @@ void Machine::advise(const TraceEvent& event) {
       return;
     }
     stretches_.advise(number, run, *change);
-    memory_.effects().apply(impl::span_of({number}, run), *change);
+    (void)memory_.effects().apply(impl::span_of({number}, run), *change);
   });
 }
 
