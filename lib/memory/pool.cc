@@ -71,21 +71,30 @@ std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
   return unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));
 }
 
-std::optional<OpResult> SparsePoolFile::write_huge_page(PageSpan span, const std::byte* source) {
+// One thread at a time writes: Linux need not clear the pages first, but locks the file. The others
+// do not wait for that lock.
+std::optional<OpResult> SparsePoolFile::try_write(PageSpan span, const std::byte* source) {
   if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
-  const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
-  return unless_short_of_memory(outcome_of(span, result, span.bytes()));
+  if (being_written_.exchange(true, std::memory_order_acquire)) return std::nullopt;
+  std::optional<int> result;
+  const PageRun run{page_in_block(span.first), static_cast<unsigned>(span.count)};
+  const BlockIndex block = block_of(span.first);
+  if (may_be_written(run, [&](PageRun other) { return holds_none(span_of(block, other)); }))
+    result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
+  being_written_.store(false, std::memory_order_release);
+  if (!result) return std::nullopt;
+  return unless_short_of_memory(outcome_of(span, *result, span.bytes()));
 }
 
-// One thread at a time writes: Linux need not clear the page first, but locks the file. The others
-// do not wait for that lock. They let Linux create the page and copy into it, which takes up to
-// twice the time.
+bool SparsePoolFile::holds_none(PageSpan span) const {
+  const std::uint64_t end = span.offset() + span.bytes();
+  return file_.first_data(span.offset(), end) == end;
+}
+
+// While another thread writes, this one lets Linux create the page and copies into it, which takes
+// up to twice the time of a write.
 std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std::byte* source) {
-  if (!being_written_.exchange(true, std::memory_order_acquire)) {
-    const auto written = write_huge_page(span, source);
-    being_written_.store(false, std::memory_order_release);
-    return written;
-  }
+  if (const auto written = try_write(span, source)) return written;
   const auto created = create_huge_page(span);
   if (!created || !*created) return created;
   const int result = copy_memory(block_alias(span), {source, span.bytes()});
@@ -100,8 +109,11 @@ OpResult SparsePoolFile::outcome_of(PageSpan span, int result, std::size_t expec
 }
 
 OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
-  if (is_huge_page(span))
+  if (is_huge_page(span)) {
     if (const auto filled = fill_huge_page(span, source)) return *filled;  // else small pages
+  } else if (maps_huge_pages()) {
+    if (const auto written = try_write(span, source)) return *written;
+  }
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);

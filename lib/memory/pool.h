@@ -3,12 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "base/page.h"
+#include "base/page_mask.h"
 #include "os/files/memory_file.h"
 #include "os/memory/mapping.h"
 #include "os/memory/userfaultfd.h"
@@ -23,8 +25,8 @@ class PoolFile : public HoleFiller {
   // Frees the pages and removes all mappings of them. Returns 0 or an errno. Afterwards the file
   // holds none of them, unless they are part of a huge page to which another process or thread
   // holds a reference for more than 4 ms (punch() waits so long, also under a block's lock). Then
-  // unmapped pages of zeros stay: the next copy or creation there returns `occupied`, and the
-  // engine punches them again.
+  // unmapped pages of zeros stay: the next copy or creation there writes over them, or returns
+  // `occupied`, and the engine punches them again.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
@@ -36,6 +38,22 @@ class PoolFile : public HoleFiller {
   // it.
   virtual const std::byte* alias(PageIndex page) const = 0;
 };
+
+// Whether a fill() of these pages may be a write(2), if the file has huge pages. Since 6.14 Linux
+// creates large folios for it, which takes half of the time that it takes to create the pages one
+// by one. Linux takes the largest aligned folio that holds no other page, also if it is larger than
+// the write, and fills the rest with zeros. So the run is such a folio: aligned, and the other half
+// of its parent is not empty, or the run is a whole block.
+//
+// `other_half_is_empty`: returns whether these pages are absent.
+template <typename Test>
+bool may_be_written(PageRun run, const Test& other_half_is_empty) {
+  constexpr unsigned pages_min = 16;
+  if (run.count < pages_min || !std::has_single_bit(run.count) || run.first % run.count != 0)
+    return false;
+  return run.count == pages_per_block ||
+         !other_half_is_empty(PageRun{run.first ^ run.count, run.count});
+}
 
 class SparsePoolFile final : public PoolFile {
  public:
@@ -63,20 +81,21 @@ class SparsePoolFile final : public PoolFile {
  private:
   std::uintptr_t address(PageSpan span) const { return alias_.address() + span.offset(); }
   bool is_huge_page(PageSpan span) const;
+  // Nothing: the file cannot be written now, but pages can be created.
+  std::optional<OpResult> try_write(PageSpan span, const std::byte* source);
+  bool holds_none(PageSpan span) const;
   // These create a huge page. Nothing: it cannot be created now, but small pages can.
   std::optional<OpResult> create_huge_page(PageSpan span);
   std::optional<OpResult> fill_huge_page(PageSpan span, const std::byte* source);
-  std::optional<OpResult> write_huge_page(PageSpan span, const std::byte* source);
   // The status for the result of a write or populate(). If that failed, frees the span's pages.
   OpResult outcome_of(PageSpan span, int result, std::size_t expected);
 
   MemoryFile file_;
   Mapping alias_;
-  // Fills holes of the file through the alias, page by page, except where a whole block is to be a
-  // huge page. write(2) could create huge pages, overwrite existing pages, and fail at the limit on
-  // file sizes. Also, an access to a hole of the alias, which would be a bug, raises SIGBUS instead
-  // of creating a page that is not accounted for. nullopt: userfaultfd is not permitted; then pages
-  // are populated through the alias, which creates no huge pages either.
+  // Fills holes of the file through the alias, page by page, unless a write is faster. An
+  // access to a hole of the alias, which would be a bug, raises SIGBUS instead of creating a page
+  // that is not accounted for. nullopt: userfaultfd is not permitted; then pages are populated
+  // through the alias, which creates no huge pages either.
   const std::optional<Userfaultfd> filler_;
   Mapping block_alias_;  // see block_alias(); empty if there are no huge pages
   // A fill() writes to the file. Linux locks a file for as long as a write takes.

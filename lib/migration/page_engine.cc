@@ -216,7 +216,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   // 2. The new copy arrives write-protected, or not mapped: while two copies exist, neither can
   // change.
   const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
-  const bool entered = enters && target.mapper.punch_unmaps() && !is_huge_page(run, to);
+  const bool entered = enters && target.mapper.punch_unmaps() && !is_written(block, run, to);
   const OpResult result = copy(block, run, source, target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
@@ -241,7 +241,7 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   // If the copy fails, the protection stays; the next write lifts it.
   if (const OpStatus status = protect(block, run, from); status != OpStatus::ok) return {status, 0};
   const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
-  const bool entered = enters && !is_huge_page(run, to);
+  const bool entered = enters && !is_written(block, run, to);
   const OpResult result = copy(block, run, at(from), target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
@@ -294,6 +294,12 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
       {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, index,
       run);
   if (entry == Entry::at_home && block.state.is_home(to, run)) enter_arrived(block, run, to);
+}
+
+bool PageEngine::is_written(const LockedBlock& block, PageRun run, Processor p) const {
+  const PageMask& here = block.state.at(p).resident;
+  return at(p).file.maps_huge_pages() &&
+         may_be_written(run, [&](PageRun other) { return (here & PageMask::of(other)).none(); });
 }
 
 bool PageEngine::is_huge_page(PageRun run, Processor p) const {

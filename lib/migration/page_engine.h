@@ -128,6 +128,9 @@ class PageEngine {
   // are evicted to.
   ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
 
+  // Whether a copy of the run is written to p's pool, so that it arrives without being mapped.
+  bool is_written(const LockedBlock& block, PageRun run, Processor p) const
+      REQUIRES(block.state.lock);
   // Whether the run is a block that p's pool holds, if it holds all of it, as a huge page.
   bool is_huge_page(PageRun run, Processor p) const;
 

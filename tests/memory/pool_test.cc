@@ -37,6 +37,39 @@ TEST_CASE("a pool's file is filled where it has no pages, and only there") {
   CHECK(allocated_bytes(pool.file().fd()) == 3 * page_size);
 }
 
+// Linux creates the largest folio that fits, and fills what was not written with zeros.
+TEST_CASE("a part of a block is filled without filling a hole beside it") {
+  SparsePoolFile pool("pool-test", block_size, HugePages::if_possible, permissions().userfaultfd());
+  std::vector<std::byte> data(block_size, std::byte{7});
+  const int file = pool.file().fd();
+  const auto fill = [&](unsigned first, unsigned count) {
+    REQUIRE(pool.fill({{first}, count}, data.data()));
+    for (unsigned page = first; page < first + count; ++page)
+      REQUIRE(*pool.alias({page}) == std::byte{7});
+  };
+  for (unsigned present = 0; present < pages_per_block; present += 37)
+    for (unsigned count = 4; count < pages_per_block; count *= 2)
+      for (unsigned first = 0; first + count <= pages_per_block;
+           first += std::max(count / 2, 13u)) {
+        if (present >= first && present < first + count) continue;
+        CAPTURE(present, first, count);
+        fill(first, count);
+        REQUIRE(allocated_bytes(file) == count * page_size);
+        REQUIRE(pool.punch({{0}, pages_per_block}) == 0);
+        fill(present, 1);
+        fill(first, count);
+        REQUIRE(allocated_bytes(file) == (count + 1) * page_size);
+        REQUIRE(pool.punch({{0}, pages_per_block}) == 0);
+      }
+  for (unsigned count = 16; count < pages_per_block; count *= 2) {
+    CAPTURE(count);
+    fill(0, count);
+    fill(count, count);
+    REQUIRE(allocated_bytes(file) == 2 * count * page_size);
+    REQUIRE(pool.punch({{0}, pages_per_block}) == 0);
+  }
+}
+
 TEST_CASE("a block is filled while a write of another block holds the file's lock") {
   const auto access = permissions().userfaultfd();
   SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible, access);
