@@ -372,6 +372,10 @@ std::vector<std::uint64_t> DeviceProcess::take_completed() {
   return state_->poster.take_completed();
 }
 
+bool DeviceProcess::has_completed() const {
+  return state_->poster.has_completed();
+}
+
 int DeviceProcess::open_arena(std::size_t bytes) {
   Command command;
   command.kind = CommandKind::open_arena;

@@ -122,6 +122,8 @@ class DeviceProcess final : public TrappedProcess {
   // Returns the ids of launches that have finished since the last call, in no order, and clears
   // completion_fd(). One thread at a time.
   std::vector<std::uint64_t> take_completed();
+  // Whether take_completed() returns some: a look at shared memory. Any thread.
+  bool has_completed() const;
 
   // Agent commands: one at a time, each limited by `command_limit_ns`. Return 0 or an errno (ESRCH:
   // the process has ended; ETIMEDOUT: no answer).

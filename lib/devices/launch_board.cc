@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "os/process/futex.h"
 #include "os/process/spin.h"
 
@@ -78,15 +79,29 @@ bool has_ready_pieces(const LaunchBoard& board) {
   return std::ranges::any_of(board.ready, [](const auto& level) { return level.load() != 0; });
 }
 
+// The workers begin with a launch one after the other, this much apart, in groups of this size.
+constexpr std::uint64_t turn_ns = 100;
+constexpr unsigned turns = 16;
+
+void pause_for(std::uint64_t ns) {
+  for (const std::uint64_t end = now_ns() + ns; now_ns() < end;) {
+  }
+}
+
 // Nullopt: no piece came in time.
-std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board) {
+std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board, unsigned worker) {
   board.pollers.fetch_add(1);
   std::optional<LaunchPiece> piece;
   // A program that launches kernels one after the other launches the next one within this time.
   Spin spin(usual_spin_ns);
   std::uint32_t last_posted = board.posted_to_all.load(std::memory_order_relaxed);
   do {
-    piece = try_take_piece(board);
+    if (has_ready_pieces(board)) {
+      // If all take pieces at once, they wait for each other's cache line longer than a small
+      // launch takes.
+      pause_for(worker % turns * turn_ns);
+      piece = try_take_piece(board);
+    }
     // Faster workers may run all pieces of a small launch. This one stays awake for the next: to
     // wake it takes longer than such a launch.
     const std::uint32_t posted = board.posted_to_all.load(std::memory_order_relaxed);
@@ -102,9 +117,10 @@ std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board) {
 
 }  // namespace
 
-LaunchPiece take_piece(LaunchBoard& board) {
+LaunchPiece take_piece(LaunchBoard& board, unsigned worker) {
   constexpr int sleep_limit_ms = 1000;
-  if (const auto piece = poll_for_piece(board)) return *piece;
+  if (const auto piece = try_take_piece(board)) return *piece;
+  if (const auto piece = poll_for_piece(board, worker)) return *piece;
   for (;;) {
     const std::uint32_t posted = board.posted.load();
     board.sleepers.fetch_add(1);

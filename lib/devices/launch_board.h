@@ -84,8 +84,9 @@ struct LaunchPiece {
 
 // For the device; any of its threads. Returns nullopt if no piece is ready.
 std::optional<LaunchPiece> try_take_piece(LaunchBoard& board);
-// Waits until there is a piece: polls for a moment, then sleeps.
-LaunchPiece take_piece(LaunchBoard& board);
+// Waits until there is a piece: polls for a moment, then sleeps. `worker`: the number of the
+// calling worker.
+LaunchPiece take_piece(LaunchBoard& board, unsigned worker);
 // Returns true if it was the last piece of its launch; then the caller notifies the host.
 [[nodiscard]] bool finish_piece(LaunchBoard& board, const LaunchPiece& piece);
 
@@ -99,6 +100,7 @@ class LaunchPoster {
   // <= launch_args_limit, and a priority from least_priority to greatest_priority.
   [[nodiscard]] bool try_post(const LaunchRequest& request) EXCLUDES(lock_);
   std::vector<std::uint64_t> take_completed() EXCLUDES(lock_);
+  bool has_completed() const { return board_.done.load(std::memory_order_relaxed) != 0; }
 
  private:
   LaunchBoard& board_;

@@ -47,12 +47,12 @@ void flush_output() {
   if (::__fpending(stderr) != 0) std::fflush(stderr);
 }
 
-[[noreturn]] void run_pieces(LaunchBoard& board, const Fd& completion) {
+[[noreturn]] void run_pieces(LaunchBoard& board, const Fd& completion, unsigned worker) {
   const AlternateStack stack;
   if (!can_allocate_beside_guard())
     log_line("WHERRY_CHECK is off: the program has too many malloc heaps");
   for (;;) {
-    const LaunchPiece piece = take_piece(board);
+    const LaunchPiece piece = take_piece(board, worker);
     set_running_piece(&piece);
     call_kernel(piece);
     set_running_piece(nullptr);
@@ -74,7 +74,7 @@ void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions
       // the next CPU is idle.
       if (!cpus.empty()) pin_this_thread(cpus);
       missing->count_down();
-      run_pieces(board, completion);
+      run_pieces(board, completion, static_cast<unsigned>(i));
     }).detach();
   }
   missing->wait();

@@ -573,8 +573,9 @@ void DeviceEngine::wait_until(const std::function<bool()>& done, std::uint64_t s
                                        {completions_->fd(), POLLIN, 0},
                                        {leader_wake_.get(), POLLIN, 0}}};
     check_wait_without(lock_.order());
+    const std::shared_ptr<const LaunchTarget> target = target_;
     lock_.unlock();
-    for (Spin spin(spin_ns); poll_descriptors(descriptors, 0) == 0;) {
+    for (Spin spin(spin_ns); !target->has_completed() && poll_descriptors(descriptors, 0) == 0;) {
       if (spin.goes_on()) continue;
       poll_descriptors(descriptors, wait_step_ms);
       break;

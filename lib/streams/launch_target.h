@@ -30,6 +30,9 @@ class LaunchTarget {
   virtual bool has_credentials_of_caller() const = 0;
   // Returns false if the device can take no more launches before one has finished.
   [[nodiscard]] virtual bool try_post(const LaunchRequest& request) = 0;
+  // Whether take_completed() returns some: a look at memory, sooner than completion_fd() is
+  // readable. Any thread.
+  virtual bool has_completed() const = 0;
   // Ids of the launches that have finished since the last call. Makes completion_fd() unreadable.
   virtual std::vector<std::uint64_t> take_completed() = 0;
   // Why the process ended. Requires: exit_fd() is readable.
@@ -54,6 +57,7 @@ class ProcessTarget final : public LaunchTarget {
   }
   bool has_credentials_of_caller() const override { return process_->has_credentials_of_caller(); }
   bool try_post(const LaunchRequest& request) override { return process_->try_post(request); }
+  bool has_completed() const override { return process_->has_completed(); }
   std::vector<std::uint64_t> take_completed() override { return process_->take_completed(); }
   DeviceFailure failure() const override { return process_->failure(); }
 

@@ -94,6 +94,10 @@ class FakeTarget final : public impl::LaunchTarget {
     changed_.notify_all();
     return true;
   }
+  bool has_completed() const override {
+    const std::lock_guard guard(lock_);
+    return !finished_.empty();
+  }
   std::vector<std::uint64_t> take_completed() override {
     const std::lock_guard guard(lock_);
     impl::drain_eventfd(completion_);
