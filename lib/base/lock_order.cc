@@ -112,6 +112,8 @@ const char* name_of(LockOrder order) {
       return "copy_backends";
     case LockOrder::capacity:
       return "capacity";
+    case LockOrder::scattered_blocks:
+      return "scattered_blocks";
     case LockOrder::in_flight_transfers:
       return "in_flight_transfers";
     case LockOrder::completions:

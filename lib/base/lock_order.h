@@ -49,36 +49,37 @@ enum class LockOrder : std::uint8_t {
   event,           // the last recording of one event
   // the streams and launches of a device [waits for a command to the device, not for a launch]
   engine,
-  launch_board,    // the launch slots of one device's board
-  host_functions,  // host functions that are queued for one device's thread; may start a thread
-  shared_event,    // the waiters of an event that processes share; may start a thread
-  recording,       // the time of one recording
-  handles,         // the objects behind one kind of handle
-  registered,      // which kernels and variables compiled programs have registered
-  live_devices,    // the device processes to end when the program ends
-  loader,          // in a device process: which modules it must load
-  audiences,       // which audiences are in use
-  records,         // what the API knows about addresses
-  addresses,       // the table that finds a record by its address
-  trace,           // names that are not yet written to the trace
-  recorder,        // the reader of recorded events
-  evictions,       // the reader of the eviction log
-  modules,         // which modules a device has loaded [waits]
-  changes,         // one change of a view at a time [waits]
-  view_changer,    // the process that a view changer asks
-  agent,           // one command to a device process [waits]
-  device_end,      // how a device process ended
-  copiers,         // the jobs of the copiers
-  blocks,          // the creation of one block
-  block,           // the page states of one 2 MiB block; system calls on its pages are allowed
-  temporary_pins,  // until when pages stay where they are
-  suspects,        // late accesses to freed memory
-  pool,            // which blocks one pool holds, and in which order they are evicted
-  address_space,   // what is allocated
-  advice,          // the program's advice, or prefetches, of pages
-  view_requests,   // which views are to be changed
-  copy_backends,   // copy backends that no thread uses
-  capacity,        // which requests wait for free pages in one pool
+  launch_board,      // the launch slots of one device's board
+  host_functions,    // host functions that are queued for one device's thread; may start a thread
+  shared_event,      // the waiters of an event that processes share; may start a thread
+  recording,         // the time of one recording
+  handles,           // the objects behind one kind of handle
+  registered,        // which kernels and variables compiled programs have registered
+  live_devices,      // the device processes to end when the program ends
+  loader,            // in a device process: which modules it must load
+  audiences,         // which audiences are in use
+  records,           // what the API knows about addresses
+  addresses,         // the table that finds a record by its address
+  trace,             // names that are not yet written to the trace
+  recorder,          // the reader of recorded events
+  evictions,         // the reader of the eviction log
+  modules,           // which modules a device has loaded [waits]
+  changes,           // one change of a view at a time [waits]
+  view_changer,      // the process that a view changer asks
+  agent,             // one command to a device process [waits]
+  device_end,        // how a device process ended
+  copiers,           // the jobs of the copiers
+  blocks,            // the creation of one block
+  block,             // the page states of one 2 MiB block; system calls on its pages are allowed
+  temporary_pins,    // until when pages stay where they are
+  suspects,          // late accesses to freed memory
+  pool,              // which blocks one pool holds, and in which order they are evicted
+  address_space,     // what is allocated
+  advice,            // the program's advice, or prefetches, of pages
+  view_requests,     // which views are to be changed
+  copy_backends,     // copy backends that no thread uses
+  capacity,          // which requests wait for free pages in one pool
+  scattered_blocks,  // which blocks wait for the consolidator
   in_flight_transfers,  // which threads transfer which pages
   completions,          // work that other threads completed for one engine
   fault_sources,        // the descriptors that the fault handlers read

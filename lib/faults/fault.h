@@ -48,6 +48,10 @@ struct Fault {
   bool owes_pin = false;
   int memory_failures = 0;  // how often Linux had no page for the fault
 
+  // Opinion::sweeps, where the next blocks are to be brought ahead, and the allocation's pages.
+  int sweeps = 0;
+  PageSpan allocation = {};
+
   // The space for its pages. It is kept while the fault is postponed, so that younger faults do not
   // get the space that was made for this one.
   Reservation reservation = {};

@@ -121,6 +121,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
+      if (fault.in_handler && engine_.is_bare(block, fault.processor)) return {Outcome::not_here};
       break;
     case FaultPlan::Kind::refuse:
       return {Outcome::full};
@@ -150,12 +151,22 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.processor))
     return Attempt{Outcome::not_here};
   answers_.end_throttle(fault, found.facts.now_ns);
+  note_sweep(fault, found, *allocation);
+  // A request to the copiers needs memory.
+  if (fault.in_handler && fault.sweeps != 0) return Attempt{Outcome::not_here};
   if (decision.cause == MoveCause::thrash_pin && (decision.pin_begins || fault.owes_pin)) {
     fault.owes_pin = !temporary_pins_.begin(block.index, decision.region, decision.destination,
                                             decision.pin_until_ns);
     if (fault.owes_pin) return Attempt{Outcome::not_yet, {}, found.facts.now_ns + memory_pause_ns};
   }
   return std::nullopt;
+}
+
+// Nothing is brought ahead that would take the place of what may be needed sooner.
+void FaultService::note_sweep(Fault& fault, const Gathered& found, const Allocation& allocation) {
+  const bool has_space = found.facts.free_pages >= (ReadAhead::blocks_max + 1) * pages_per_block;
+  fault.sweeps = read_ahead_ != nullptr && has_space ? found.decision.sweeps : 0;
+  fault.allocation = allocation.pages();
 }
 
 void FaultService::classify(Fault& fault, const Block& block) const {
@@ -236,6 +247,8 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
   switch (attempt.outcome) {
     case Outcome::resolved:
       answers_.finish(fault, attempt.wake);
+      if (fault.sweeps != 0)
+        read_ahead_->request(fault.processor, block_of(fault.page), fault.sweeps, fault.allocation);
       return Later{};
     case Outcome::not_yet:
       fault.waits_for_progress = attempt.waits_for_progress;

@@ -22,6 +22,7 @@
 #include "migration/advice_effects.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
+#include "migration/read_ahead.h"
 #include "pages/address_space.h"
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
@@ -33,11 +34,11 @@ namespace wherry::impl {
 
 class FaultService {
  public:
-  // All outlive the service.
+  // All outlive the service. `read_ahead`: null: no block is brought before it is used.
   FaultService(const ArenaLayout& layout, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
                const Audiences& audiences, const AdviceRules& rules, const Policy& policy,
-               Clock clock = now_ns)
+               ReadAhead* read_ahead = nullptr, Clock clock = now_ns)
       : layout_(layout),
         engine_(engine),
         evictor_(evictor),
@@ -47,6 +48,7 @@ class FaultService {
         audiences_(audiences),
         rules_(rules),
         policy_(policy),
+        read_ahead_(read_ahead),
         clock_(clock),
         executor_(engine, effects, costs_, clock),
         answers_(engine, blocks, address_space, costs_, clock),
@@ -86,6 +88,8 @@ class FaultService {
   // Step 1. Nothing: `found` is complete. Otherwise why there is nothing to plan.
   std::optional<Attempt> gather(Fault& fault, const LockedBlock& block, Gathered& found)
       REQUIRES(block.state.lock);
+  // Which blocks to bring ahead once the fault is answered.
+  void note_sweep(Fault& fault, const Gathered& found, const Allocation& allocation);
   // Sets the fault's kind where its source does not know it.
   void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation,
@@ -132,6 +136,7 @@ class FaultService {
   const Audiences& audiences_;
   const AdviceRules rules_;
   const Policy& policy_;
+  ReadAhead* const read_ahead_;
   const Clock clock_;
   FaultCosts costs_;
   PlanExecutor executor_;

@@ -133,6 +133,10 @@ OpResult SparsePoolFile::fill_zero(PageSpan span) {
   return created;
 }
 
+int SparsePoolFile::merge(PageSpan block) {
+  return -merge_pages(block_alias(block));
+}
+
 void SparsePoolFile::move_to_node(PageSpan span, int node) {
   // Linux moves only pages that this process maps, so read each page through the alias first.
   for (PageIndex page = span.first; page < span.end(); ++page)

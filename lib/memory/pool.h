@@ -30,6 +30,10 @@ class PoolFile : public HoleFiller {
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
+  // Has Linux make one huge page of the pages of a block, while threads may access them. Requires:
+  // maps_huge_pages(). A hole stays a hole, and then nothing changes. Returns 0, or an errno with
+  // nothing changed: EAGAIN or EBUSY if a page is in use elsewhere, ENOMEM.
+  [[nodiscard]] virtual int merge(PageSpan block) = 0;
   // Whether blocks that are huge pages may be mapped with one entry: the file has huge pages, and
   // Linux does not fill the file's holes. Then fill() and fill_zero() of a whole block create a
   // huge page.
@@ -65,6 +69,7 @@ class SparsePoolFile final : public PoolFile {
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;
+  int merge(PageSpan block) override;
   bool maps_huge_pages() const override {
     return file_.has_huge_pages() && MemoryFile::kernel_keeps_holes();
   }

@@ -61,6 +61,12 @@ void Copiers::submit(std::shared_ptr<Job> job) {
   // The first copier wakes the others: waking several threads takes longer than the program should
   // wait.
   work_.notify_one();
+  if (busy_threads_.load(std::memory_order_relaxed) != 0) surplus_.notify_one();
+}
+
+unsigned Copiers::other_threads() const {
+  const unsigned runnable = runnable_threads();
+  return runnable - std::min(runnable, busy_threads_.load(std::memory_order_relaxed));
 }
 
 std::unique_ptr<Copiers::Task> Copiers::next_task() {

@@ -80,6 +80,9 @@ class Copiers {
 
   // Returns at once. The caller may hold any lock.
   void submit(std::shared_ptr<Job> job);
+  // How many threads run or wait for a CPU on this machine, besides the copiers, including the
+  // calling one. Takes some microseconds.
+  unsigned other_threads() const;
 
  private:
   void work(unsigned copier);

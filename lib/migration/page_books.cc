@@ -71,7 +71,7 @@ void PageBooks::released(const LockedBlock& block, PageRun run) {
     note_departure(block, Processor{i}, held_before[static_cast<std::size_t>(i)],
                    MoveCause::release);
   if (block.state.absent() != ~PageMask{}) return;
-  block.state.evicted_from = block.state.entered_whole = 0;
+  block.state.evicted_from = block.state.to_enter_whole = 0;
   block.state.history = nullptr;
 }
 

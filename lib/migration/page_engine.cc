@@ -11,6 +11,8 @@ namespace {
 // holding the block's lock for ever.
 constexpr int attempts_max = 8;
 
+constexpr PageRun whole_block{0, pages_per_block};
+
 PageSpan rest_of(PageSpan span, std::uint64_t done) {
   return {span.first + done, span.count - done};
 }
@@ -160,6 +162,7 @@ OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p
   account_creation(block, done, p, reservation);
   if (entered) block.state.mapped(p, done, true);
   if (enters && !entered) enter_arrived(block, done, p);
+  note_if_scattered(block, p);
   // Without a duration: reading the clock takes as long as a good part of the operation, and the
   // fault's own event has the time.
   recorder_.record({EventKind::populate, motive, {}, p}, block.index, done);
@@ -228,6 +231,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
     // 5. One copy, one place: it may be written again.
     if (enters && !entered) enter_arrived(block, done, to);
     allow_writes(block, done, to);
+    note_if_scattered(block, to);
     recorder_.record({EventKind::migration, motive, from, to, begun_ns}, block.index, done);
   }
   if (done.count != run.count) allow_writes(block, {done.end(), run.count - done.count}, from);
@@ -311,19 +315,55 @@ void PageEngine::enter_arrived(const LockedBlock& block, PageRun run, Processor 
   (void)map(block, run, p);
 }
 
-bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
-  constexpr PageRun all{0, pages_per_block};
+bool PageEngine::is_whole(const LockedBlock& block, Processor p) const {
+  return is_huge_page(whole_block, p) && block.state.at(p).resident == PageMask::of(whole_block) &&
+         block.state.resident_beside(p).none() && block.state.in_flight().none() &&
+         block.state.is_home(p, whole_block);
+}
+
+bool PageEngine::is_scattered(const LockedBlock& block, Processor p) const {
+  return block.state.at(p).mapped == PageMask::of(whole_block) &&
+         (block.state.entered_whole & p.bit()) == 0 && is_whole(block, p);
+}
+
+void PageEngine::note_if_scattered(const LockedBlock& block, Processor p) {
+  if (is_scattered(block, p)) scattered_blocks_.note(block, now_ns());
+}
+
+bool PageEngine::prepare_huge_entry(const LockedBlock& block, Processor p) {
+  if (!is_scattered(block, p)) return false;
+  allow_writes(block, whole_block, p);  // what remains of former copies
+  block.state.to_enter_whole |= p.bit();
+  return true;
+}
+
+bool PageEngine::is_bare(const LockedBlock& block, Processor p) const {
   const ProcessorPages& here = block.state.at(p);
-  const bool calm = here.mapped.none() && block.state.resident_beside(p).none() &&
-                    block.state.in_flight().none() && block.state.is_home(p, all);
-  if (!is_huge_page(all, p) || here.resident != PageMask::of(all) || !calm) return false;
+  const bool prepared = (block.state.to_enter_whole & p.bit()) != 0 && here.write_protected.none();
+  return (here.mapped.none() || prepared) && is_whole(block, p);
+}
+
+bool PageEngine::finish_huge_entry(const LockedBlock& block, Processor p) {
+  const bool changed = !is_whole(block, p);
+  const bool mapped = enter_whole(block, p);
+  block.state.to_enter_whole &= ~p.bit();
+  if (changed || (block.state.entered_whole & p.bit()) != 0) return true;
+  // Threads would fault on each page.
+  if (!mapped) (void)map(block, whole_block, p);
+  return false;
+}
+
+bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
+  if (!is_bare(block, p)) return false;
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
   if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
   // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.
-  block.state.mapped(p, all, true);
-  if (status != OpStatus::ok) return false;
-  block.state.entered_whole |= p.bit();
-  return true;
+  block.state.mapped(p, whole_block, true);
+  if (status == OpStatus::ok)
+    block.state.entered_whole |= p.bit();
+  else if ((block.state.to_enter_whole & p.bit()) == 0)
+    note_if_scattered(block, p);
+  return status == OpStatus::ok || status == OpStatus::occupied;
 }
 
 void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
@@ -382,6 +422,7 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
   }
   count(at(keeper).counters.collapsed, several.count());
   for (const PageRun part : runs_of(kept)) allow_writes(block, part, keeper);
+  note_if_scattered(block, keeper);
 }
 
 void PageEngine::release(const LockedBlock& block, PageRun run) {
@@ -452,6 +493,7 @@ OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
         recorder_.record({EventKind::remote_map, MoveCause::none, owner, p}, block.index, seen);
     }
   }
+  note_if_scattered(block, p);
   return {OpStatus::ok, block.span_of(run).bytes()};
 }
 

@@ -16,6 +16,7 @@
 #include "migration/operation_recorder.h"
 #include "migration/page_books.h"
 #include "migration/resident_blocks.h"
+#include "migration/scattered_blocks.h"
 
 namespace wherry::impl {
 
@@ -104,9 +105,25 @@ class PageEngine {
   // Requires: p's view of all of them is the same pool, which holds them. absent: Linux says that
   // the pool does not hold them. incomplete: not all could be entered; the caller looks again.
   OpResult map(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  // Maps the whole block by one huge entry, if its state and p's pool permit that. Returns false if
-  // they do not; map() may enter the pages then.
+  // Maps the whole block, by one huge entry if Linux permits that, if its state and p's pool do.
+  // Returns false if they do not; map() may enter the pages then.
   bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  // Whether p alone holds the whole block and has no entries for it, or the consolidator has
+  // removed them, so that enter_whole() can map it.
+  bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+
+  // The next three are the consolidator's (migration/consolidator.h).
+
+  // Whether p alone holds the whole block and has mapped all of it by small entries, although one
+  // huge entry is possible, and no operation concerns it.
+  bool is_scattered(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+  // p's entries for the block will be removed. Until finish_huge_entry() a fault of p replaces all
+  // of them by a huge entry. Returns false if the block is not scattered any more.
+  bool prepare_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  // Maps the block by one huge entry, or, where Linux refuses, by small ones. Returns false if
+  // Linux has refused.
+  bool finish_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+
   // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
   void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
@@ -124,6 +141,7 @@ class PageEngine {
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
   InFlightTransfers& transfers() { return transfers_; }
+  ScatteredBlocks& scattered_blocks() { return scattered_blocks_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
   ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
@@ -135,6 +153,9 @@ class PageEngine {
   bool is_huge_page(PageRun run, Processor p) const;
 
  private:
+  // Whether p alone holds the whole block, sees it, and no operation concerns it.
+  bool is_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+  void note_if_scattered(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
 
@@ -179,6 +200,7 @@ class PageEngine {
   const Clock clock_;
   OperationRecorder recorder_;
   InFlightTransfers transfers_;
+  ScatteredBlocks scattered_blocks_;
 };
 
 }  // namespace wherry::impl

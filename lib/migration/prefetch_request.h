@@ -21,6 +21,9 @@ struct PrefetchRequest {
     prefetch,              // brings `pages` to `to`, with their contents
     discard,               // the contents of `whole` are no longer needed
     discard_and_prefetch,  // brings `whole` without its contents, the rest of `pages` with them
+    // Brings those blocks of `pages` that another pool holds alone, and that have no advice, as
+    // whole blocks. Nothing is evicted for them. Their first access maps them.
+    read_ahead,
   };
 
   std::vector<PrefetchRange> ranges;  // in the order in which they are to be done

@@ -163,9 +163,11 @@ std::unique_ptr<Prefetcher::PrefetchTask> Prefetcher::PrefetchJob::next_to_bring
 void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& outcome) {
   const LockedBlock block(task.part.block, parts_.blocks.at(task.part.block));
   if (outcome.status == OpStatus::ok) {
-    task.part.enters_last = enters_last(task.transfer);
-    parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation,
-                                    task.part.enters_last ? Entry::none : Entry::at_home);
+    const bool is_ahead = task.part.kind == PrefetchRequest::Kind::read_ahead;
+    task.part.enters_last = !is_ahead && enters_last(task.transfer);
+    parts_.engine.complete_transfer(
+        block, task.transfer, outcome, task.reservation,
+        is_ahead || task.part.enters_last ? Entry::none : Entry::at_home);
     note_arrival(task.part, block, task.transfer.run);
     // Before Linux 6.4, pages that cannot be mapped write-protected are removed again. Then each
     // region must be brought and mapped in one call.
@@ -225,6 +227,7 @@ Prefetcher::TaskState Prefetcher::advance_locked(PrefetchTask& task, const Locke
   BlockPart& part = task.part;
   const auto allocation = parts_.address_space.find(part.range.pages.offset());
   if (!allocation || allocation->id != part.range.allocation) return TaskState::done;
+  if (part.kind == PrefetchRequest::Kind::read_ahead) return read_ahead(task, block);
   if (part.kind != PrefetchRequest::Kind::prefetch && !part.discarded) return discard(part, block);
 
   const Operation next = next_operation(part, block);
@@ -243,6 +246,22 @@ Prefetcher::TaskState Prefetcher::advance_locked(PrefetchTask& task, const Locke
   task.transfer = {part.block, next.run, next.kind, next.from, to, MoveCause::prefetch};
   return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? TaskState::transfers
                                                                             : TaskState::waits;
+}
+
+// A block that the program uses otherwise meanwhile is left alone: it is not wanted for certain.
+Prefetcher::TaskState Prefetcher::read_ahead(PrefetchTask& task, const LockedBlock& block) {
+  const BlockPart& part = task.part;
+  const Operation next = next_operation(part, block);
+  const AdviceMap::Segment advice = parts_.effects.advice_at(part.range.pages.first);
+  const bool is_wanted =
+      next.state == TaskState::runnable && next.kind == PageTransfer::Kind::move &&
+      next.run.count == pages_per_block && advice.value == Advice{} && part.failures == 0;
+  if (!is_wanted ||
+      !task.reservation.try_grow(parts_.engine.at(part.to()).capacity, pages_per_block))
+    return TaskState::done;
+  task.transfer = {part.block, next.run, next.kind, next.from, part.to(), MoveCause::fault};
+  return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? TaskState::transfers
+                                                                            : TaskState::done;
 }
 
 Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,

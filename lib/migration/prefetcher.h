@@ -92,6 +92,8 @@ class Prefetcher {
   // `pages_needed`: set to the number of pages that must be reserved before the next operation.
   TaskState advance_locked(PrefetchTask& task, const LockedBlock& block,
                            std::uint64_t& pages_needed) REQUIRES(block.state.lock);
+  // The next operation of a block that is to be brought ahead.
+  TaskState read_ahead(PrefetchTask& task, const LockedBlock& block) REQUIRES(block.state.lock);
   Operation next_operation(const BlockPart& part, const LockedBlock& block) const
       REQUIRES(block.state.lock);
   TaskState transfer_now(PrefetchTask& task, const LockedBlock& block, const Operation& next)

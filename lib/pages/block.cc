@@ -79,11 +79,15 @@ PageMask Block::duplicates() const {
 
 void Block::left_pool(Processor p, const PageMask& mask) {
   pages()[p.index].resident -= mask;
-  for (int viewer = 0; viewer < processors_; ++viewer) {
-    const PageMask lost = mask & viewed(Processor{viewer}, p);
-    pages()[viewer].mapped -= lost;
-    pages()[viewer].write_protected -= lost;
-  }
+  for (int viewer = 0; viewer < processors_; ++viewer)
+    lose_entries(Processor{viewer}, mask & viewed(Processor{viewer}, p));
+}
+
+void Block::lose_entries(Processor p, const PageMask& mask) {
+  ProcessorPages& state = pages()[p.index];
+  state.mapped -= mask;
+  state.write_protected -= mask;
+  if (state.mapped.none()) entered_whole &= ~p.bit();
 }
 
 void Block::populated(Processor p, PageRun run) {
@@ -141,8 +145,7 @@ void Block::mapped(Processor p, PageRun run, bool writable) {
 }
 
 void Block::unmapped(Processor p, PageRun run) {
-  pages()[p.index].mapped -= PageMask::of(run);
-  pages()[p.index].write_protected -= PageMask::of(run);
+  lose_entries(p, PageMask::of(run));
 }
 
 void Block::write_protected(Processor p, PageRun run) {
@@ -186,8 +189,7 @@ void Block::switch_begun(Processor p, PageRun run) {
 
 void Block::switched(Processor p, PageRun run, Processor owner) {
   const PageMask mask = PageMask::of(run);
-  pages()[p.index].mapped -= mask;
-  pages()[p.index].write_protected -= mask;
+  lose_entries(p, mask);
   ProcessorViews& views = views_of(p);
   views.switching -= mask;
   views.foreign -= mask;
@@ -205,7 +207,7 @@ void Block::switch_failed(Processor p, PageRun run) {
 }
 
 void Block::unmapped(Processor p) {
-  pages()[p.index].mapped = pages()[p.index].write_protected = PageMask{};
+  lose_entries(p, all_pages);
   ProcessorViews& views = views_of(p);
   views.foreign = PageMask{};
   views.shown.fill({});

@@ -62,9 +62,13 @@ class alignas(64) Block {
   // none of its pages has come back. The bit fields share a word with processors_, which keeps the
   // size of a block's state at a thousandth of the memory that it describes.
   ProcessorMask evicted_from : max_processors GUARDED_BY(lock) = 0;
-  // Processors whose page tables got one huge entry for the whole block. Linux removes such an
-  // entry as a whole, even where only a part of it is protected.
+  // Processors whose page tables got one huge entry for the whole block, of which pages are still
+  // mapped. Linux removes such an entry as a whole, even where only a part of it is protected.
   ProcessorMask entered_whole : max_processors GUARDED_BY(lock) = 0;
+  // Processors whose entries the consolidator is removing, so that one huge entry replaces them.
+  ProcessorMask to_enter_whole : max_processors GUARDED_BY(lock) = 0;
+  // The block waits for the consolidator (migration/scattered_blocks.h).
+  bool is_noted_as_scattered : 1 GUARDED_BY(lock) = false;
 
   // The processors whose pools hold the page.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);
@@ -151,13 +155,14 @@ class alignas(64) Block {
   // p's pool has lost the pages: processors whose view of them is p's pool have no entries any
   // more.
   void left_pool(Processor p, const PageMask& mask) REQUIRES(lock);
+  void lose_entries(Processor p, const PageMask& mask) REQUIRES(lock);
   PageMask duplicates() const REQUIRES(lock);
   void check_at_rest(PageRun run) const REQUIRES(lock);
   ProcessorViews& views_of(Processor p) REQUIRES(lock);
   // Frees p's views if no view is foreign or being changed.
   void tidy_views(Processor p) REQUIRES(lock);
 
-  ProcessorMask processors_ : 32 - 2 * max_processors;  // the number of processors
+  ProcessorMask processors_ : 31 - 3 * max_processors;  // the number of processors
   // views_[p] is null: p's views are its own pool everywhere, and stay so while the lock is held.
   std::array<MappedPtr<ProcessorViews>, max_processors> views_;
   PageMask in_flight_;  // last, because its alignment would leave a hole elsewhere

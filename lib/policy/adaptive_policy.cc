@@ -82,13 +82,14 @@ unsigned AdaptivePolicy::saved_percent(Processor p, Processor q) const {
   return percent <= 100 ? 0 : 100 - 100 * 100 / percent;
 }
 
-PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
+PageRun AdaptivePolicy::region(const FaultFacts& facts, int& sweeps) const {
   if (!parameters_.prefetches) return {facts.page, 1};
   const PageMask stretch = PageMask::of(facts.stretch);
   const PageMask used = (facts.held | facts.mapped) & stretch;
-  if (facts.evicted ||
-      (used.none() && streams_.follow(facts.faulting_processor, facts.block.value)))
-    return facts.stretch;
+  // The block may have been brought ahead.
+  if ((facts.mapped & stretch).none())
+    sweeps = streams_.follow(facts.faulting_processor, facts.block.value);
+  if (facts.evicted || sweeps != 0) return facts.stretch;
   const PageMask faulted = PageMask::of({facts.page, 1});
   const PageMask known =
       used | faulted | parameters_.tree.neighbours(faulted, used, {}, facts.stretch);
@@ -112,9 +113,12 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
   // processor's accesses.
   if (facts.residents == 0 && facts.preferred && *facts.preferred != facts.faulting_processor)
     return {};
-  PageRun region = this->region(facts);
+  int sweeps = 0;
+  PageRun region = this->region(facts, sweeps);
   if (facts.residents == 0) return first_touch(facts, region);
   const Processor at = closest_of(facts.residents, facts.faulting_processor);
+  if (at == facts.faulting_processor)
+    return {.destination = at, .region = region, .sweeps = sweeps};
   const unsigned saved = saved_percent(facts.faulting_processor, at);
   if (saved == 0) return {.destination = at, .region = region};
 
@@ -136,10 +140,18 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
   const bool pays = known.residency_ns == 0 ? evicted == 0 || known.pins != 0 : gain_ns > cost_ns;
   if (pays) {
     if (known.residency_ns != 0) adaptive(*history).of(facts.page).pins = 0;
-    return {.destination = facts.faulting_processor, .region = region};
+    return {.destination = facts.faulting_processor, .region = region, .sweeps = sweeps};
   }
   if (!has_history<AdaptiveHistory>(history)) return {.destination = at, .region = region};
   return pin_there(facts, at, region, *history, cost_ns);
+}
+
+std::optional<PageRun> AdaptivePolicy::on_copy(const FaultFacts& facts) const {
+  int sweeps = 0;
+  const PageRun run = region(facts, sweeps);
+  // Nothing is evicted for copies that may not be used.
+  if (pages_to_come(facts, run) > facts.free_pages) return std::nullopt;
+  return run;
 }
 
 Opinion AdaptivePolicy::pin_there(const FaultFacts& facts, Processor at, PageRun region,

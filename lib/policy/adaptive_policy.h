@@ -32,6 +32,7 @@ class AdaptivePolicy final : public Policy {
   AdaptivePolicy(const AdaptiveParameters& parameters, const AccessCosts& access_costs);
 
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const override;
+  std::optional<PageRun> on_copy(const FaultFacts& facts) const override;
   ProcessorMask on_arrival(const Arrival& arrival,
                            std::unique_ptr<BlockHistory>& history) const override;
   void on_release(PageRun run, BlockHistory& history) const override;
@@ -44,7 +45,8 @@ class AdaptivePolicy final : public Policy {
   unsigned saved_percent(Processor p, Processor q) const;
   Opinion first_touch(const FaultFacts& facts, PageRun region) const;
   // The run of pages around the faulting page that this decision covers.
-  PageRun region(const FaultFacts& facts) const;
+  // `sweeps`: set to Opinion::sweeps where the block is part of a sweep.
+  PageRun region(const FaultFacts& facts, int& sweeps) const;
   // The opinion that the page stays at `at`, as a temporary pin. Starts the pin if the region has
   // none; `cost_ns` (the cost of the move that did not pay) determines its length.
   Opinion pin_there(const FaultFacts& facts, Processor at, PageRun region, BlockHistory& history,

@@ -56,7 +56,8 @@ PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion, boo
   };
   const PageRun usual = aligned(std::max(region_pages_, grain_of(facts)));
   if (!opinion.region) return usual;
-  return join(*opinion.region, only_maps ? usual : aligned(grain_of(facts)));
+  const bool is_more = only_maps || facts.read_mostly;
+  return join(*opinion.region, is_more ? usual : aligned(grain_of(facts)));
 }
 
 Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) const {
@@ -67,6 +68,9 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   decision.destination = at;
   decision.reason = reason;
   decision.duplicate = facts.read_mostly && !facts.write && !facts.pinned;
+  if (at == facts.faulting_processor && facts.is_managed && !facts.preferred &&
+      facts.accessed_by == 0 && !facts.pinned && !facts.read_mostly)
+    decision.sweeps = opinion.sweeps;
   const bool pins = opinion.pins && opinion.destination == decision.destination;
   if (pins) {
     decision.cause = MoveCause::thrash_pin;

@@ -46,6 +46,8 @@ struct Decision {
   MoveCause cause = MoveCause::fault;
   // True: the policy chose the region, because it expects accesses to more of it than the page.
   bool speculates = false;
+  // As Opinion::sweeps; 0 where the program has given advice.
+  int sweeps = 0;
   bool pin_begins = false;
   // When the temporary pin ends and the policy is asked again; 0: never.
   std::uint64_t pin_until_ns = 0;

@@ -19,27 +19,27 @@ class BlockStreams {
   void note_dense(Processor p, std::uint64_t block) {
     Streams& streams = of(p);
     for (const std::uint64_t next : {up(block + 1), down(block - 1)}) {
-      if (contains(streams, next) || contains(streams, next | followed)) continue;
+      if (contains(streams, next)) continue;
       const unsigned place = streams.next_place.fetch_add(1, std::memory_order_relaxed) % count;
       streams.expected[place].store(next, std::memory_order_relaxed);
     }
   }
-  // The processor uses this block for the first time. Returns whether that was expected; if so, the
-  // next block in the same direction is expected. A repeated call for the same block returns the
-  // same.
-  bool follow(Processor p, std::uint64_t block) {
+  // The processor uses this block for the first time. Returns 0 if that was not expected. Otherwise
+  // the next block in the same direction is expected, and the return value is the direction: 1 or
+  // -1. A repeated call for the same block returns the same.
+  int follow(Processor p, std::uint64_t block) {
     for (auto& place : of(p).expected) {
       const std::uint64_t expected = place.load(std::memory_order_relaxed);
       const bool upwards = (expected & ~followed) == up(block);
       if (upwards || (expected & ~followed) == down(block)) {
         place.store((upwards ? up(block + 1) : down(block - 1)) | followed,
                     std::memory_order_relaxed);
-        return true;
+        return upwards ? 1 : -1;
       }
-      if (expected == (up(block + 1) | followed) || expected == (down(block - 1) | followed))
-        return true;
+      if (expected == (up(block + 1) | followed)) return 1;
+      if (expected == (down(block - 1) | followed)) return -1;
     }
-    return false;
+    return 0;
   }
 
  private:
@@ -59,7 +59,7 @@ class BlockStreams {
   Streams& of(Processor p) { return streams_[static_cast<std::size_t>(p.index)]; }
   static bool contains(const Streams& streams, std::uint64_t next) {
     for (const auto& place : streams.expected)
-      if (place.load(std::memory_order_relaxed) == next) return true;
+      if ((place.load(std::memory_order_relaxed) & ~followed) == next) return true;
     return false;
   }
 

@@ -54,7 +54,10 @@ void complete_facts(FaultFacts& facts, const Block& block, const Advice& advice,
 Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& block,
                       const FaultFacts& facts, const FaultConstraints& constraints) {
   Opinion opinion;
-  if (AdviceRules::leaves_room(facts)) opinion = policy.on_fault(facts, block.history);
+  if (AdviceRules::leaves_room(facts))
+    opinion = policy.on_fault(facts, block.history);
+  else if (facts.read_mostly && !facts.write && !facts.pinned)
+    opinion.region = policy.on_copy(facts);
   if (constraints.region_only && opinion.region)
     opinion.region = aligned_part(*opinion.region, facts.page, pages_per_region);
   return rules.decide(facts, opinion);

@@ -58,6 +58,8 @@ struct Opinion {
   // The pages that should be treated like the faulting page. Contains it and lies inside the
   // stretch.
   std::optional<PageRun> region = {};
+  // The processor uses one block after another: 1 upwards, -1 downwards. 0: that is not known.
+  int sweeps = 0;
   // Throttle the fault until then, and ask the policy again after that. 0: do not throttle.
   std::uint64_t wait_until_ns = 0;
   // Temporary pin: the page stays at the destination, and other processors map it there, until
@@ -90,6 +92,10 @@ class Policy {
   // the block; the policy creates it when it has something to remember.
   virtual Opinion on_fault(const FaultFacts& facts,
                            std::unique_ptr<BlockHistory>& history) const = 0;
+  // For a read of read-mostly memory, whose page comes as a copy in any case: which pages get a
+  // copy with it. Contains the faulting page and lies inside the stretch. Nothing: the page's
+  // region.
+  virtual std::optional<PageRun> on_copy(const FaultFacts&) const { return std::nullopt; }
   // Pages have moved or got a copy. Not called for pages that have just been created. Returns the
   // processors that compete for pages which this arrival makes thrash and which did not thrash
   // before; 0: there are none.

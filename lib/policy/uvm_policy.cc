@@ -13,8 +13,8 @@ Thrashing& thrashing_in(BlockHistory& history) {
 
 }  // namespace
 
-PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
-                          const PageMask& thrashing) const {
+PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination, const PageMask& thrashing,
+                          int& sweeps) const {
   const PageMask faulted = PageMask::of({facts.page, 1});
   // Absent pages are created at their preferred location as one run. At any other destination than
   // the preferred location only the page itself comes: its neighbours would soon have to move
@@ -26,9 +26,11 @@ PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
       thrashing.test(facts.page))
     return {facts.page, 1};
   const PageMask permitted = PageMask::of(facts.stretch) - thrashing;
-  if ((facts.held & permitted).none() &&
-      streams_.follow(facts.faulting_processor, facts.block.value))
-    return permitted.run_around(facts.page);
+  // The block may have been brought ahead.
+  if ((facts.held & facts.mapped & permitted).none()) {
+    sweeps = streams_.follow(facts.faulting_processor, facts.block.value);
+    if (sweeps != 0) return permitted.run_around(facts.page);
+  }
   const PageMask along = parameters_.tree.neighbours(faulted, facts.held, thrashing, facts.stretch);
   const PageMask known = (along | faulted | facts.held) & permitted;
   if (known.count() >= pages_per_block / 2)
@@ -59,8 +61,13 @@ Opinion UvmPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistor
       return opinion;
     }
   }
-  opinion.region = region(facts, usual, thrashing);
+  opinion.region = region(facts, usual, thrashing, opinion.sweeps);
   return opinion;
+}
+
+std::optional<PageRun> UvmPolicy::on_copy(const FaultFacts& facts) const {
+  int sweeps = 0;
+  return region(facts, facts.faulting_processor, {}, sweeps);
 }
 
 ProcessorMask UvmPolicy::on_arrival(const Arrival& arrival,

@@ -26,6 +26,7 @@ class UvmPolicy final : public Policy {
       : parameters_(parameters), access_costs_(access_costs) {}
 
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const override;
+  std::optional<PageRun> on_copy(const FaultFacts& facts) const override;
   ProcessorMask on_arrival(const Arrival& arrival,
                            std::unique_ptr<BlockHistory>& history) const override;
   void on_release(PageRun run, BlockHistory& history) const override;
@@ -33,7 +34,9 @@ class UvmPolicy final : public Policy {
   bool remembers() const override { return parameters_.detects_thrashing; }
 
  private:
-  PageRun region(const FaultFacts& facts, Processor destination, const PageMask& thrashing) const;
+  // `sweeps`: set to Opinion::sweeps where the block is part of a sweep.
+  PageRun region(const FaultFacts& facts, Processor destination, const PageMask& thrashing,
+                 int& sweeps) const;
 
   const UvmParameters parameters_;
   const AccessCosts access_costs_;

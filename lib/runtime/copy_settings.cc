@@ -26,8 +26,10 @@ std::variant<CopySettings, std::string> choose_copy_settings(std::string_view co
   }
   if (huge_pages == "never")
     settings.huge_pages = HugePages::never;
+  else if (huge_pages == "arriving")
+    settings.consolidates = false;
   else if (!huge_pages.empty() && huge_pages != "auto")
-    return fmt::format("WHERRY_HUGE_PAGES: '{}' is neither 'auto' nor 'never'", huge_pages);
+    return fmt::format("WHERRY_HUGE_PAGES: '{}' is not 'auto', 'arriving' or 'never'", huge_pages);
   return settings;
 }
 

@@ -14,10 +14,11 @@ struct CopySettings {
   unsigned copiers =
       1;  // the first works whenever there is something to do, the others on idle CPUs
   HugePages huge_pages = HugePages::if_possible;  // of the pools
+  bool consolidates = true;  // blocks that came in parts become huge pages, too
 };
 
 // `copiers` and `huge_pages` are the values of WHERRY_COPIERS (1 to 16; by default as many as there
-// are CPUs, at most 4) and WHERRY_HUGE_PAGES ("auto", the default, or "never").
+// are CPUs, at most 16) and WHERRY_HUGE_PAGES ("auto", the default, "arriving" or "never").
 std::variant<CopySettings, std::string> choose_copy_settings(std::string_view copiers,
                                                              std::string_view huge_pages,
                                                              std::size_t cpus);

@@ -1,5 +1,6 @@
 #include "runtime/runtime.h"
 
+#include <atomic>
 #include <cerrno>
 #include <stdexcept>
 #include <utility>
@@ -75,11 +76,15 @@ void Runtime::make_engines() {
     changers.push_back(parts.wrapped_changer ? parts.wrapped_changer.get()
                                              : &trap_->changer(Processor{i}));
   }
-  const auto make_plain = [this] { return make_plain_backend(); };
+  const auto make_plain = [this] { return make_plain_backend(CopyMethod::write); };
   engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options_.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
-  evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_, make_plain,
+  // Threads that evict at the same time do not wait for each other's writes to the host's pool.
+  const auto make_evicting = [this, made = std::make_shared<std::atomic<unsigned>>(0)] {
+    return make_plain_backend(made->fetch_add(1) == 0 ? CopyMethod::write : CopyMethod::read);
+  };
+  evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_, make_evicting,
                                        options_.transfer_pages_min);
   sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, changers);
   background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
@@ -89,12 +94,16 @@ void Runtime::make_engines() {
   prefetcher_ = std::make_unique<Prefetcher>(
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       Prefetcher::Limits{options_.transfer_pages_min, options_.topology.host_nodes.size() > 1});
+  read_ahead_ =
+      std::make_unique<ReadAhead>(*prefetcher_, *copiers_, blocks_, options_.handler_cpus.size());
   copy_engine_ = std::make_unique<CopyEngine>(
       CopyEngine::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       make_plain);
-  service_ = std::make_unique<FaultService>(arena_.layout(), *engine_, *evictor_, *effects_,
-                                            blocks_, address_space_, page_owners_.audiences(),
-                                            AdviceRules(options_.region_pages), *policy_);
+  consolidator_ = std::make_unique<Consolidator>(
+      *engine_, blocks_, changers, static_cast<unsigned>(options_.handler_cpus.size()));
+  service_ = std::make_unique<FaultService>(
+      arena_.layout(), *engine_, *evictor_, *effects_, blocks_, address_space_,
+      page_owners_.audiences(), AdviceRules(options_.region_pages), *policy_, read_ahead_.get());
 }
 
 void Runtime::make_memory_parts() {
@@ -132,6 +141,7 @@ void Runtime::start() {
   switcher_->start();
   copiers_->start();
   background_evictor_->start();
+  if (pools_.map_huge_pages() && options_.copying.consolidates) consolidator_->start();
   devices_->run(*daemon_);
   TouchableMemory::announce({&arena_.layout(), page_owners_.view(), Processor::host()});
 }
@@ -147,8 +157,8 @@ std::unique_ptr<CopyBackend> Runtime::make_copy_backend(unsigned copier) const {
       impl::make_copy_backend(pools_.all(), copier == 0 ? CopyMethod::write : CopyMethod::read));
 }
 
-std::unique_ptr<CopyBackend> Runtime::make_plain_backend() const {
-  return wrapped(impl::make_plain_backend(pools_.all(), CopyMethod::write));
+std::unique_ptr<CopyBackend> Runtime::make_plain_backend(CopyMethod method) const {
+  return wrapped(impl::make_plain_backend(pools_.all(), method));
 }
 
 std::unique_ptr<CopyBackend> Runtime::wrapped(std::unique_ptr<CopyBackend> backend) const {

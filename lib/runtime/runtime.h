@@ -24,6 +24,7 @@
 #include "migration/access_sampler.h"
 #include "migration/advice_effects.h"
 #include "migration/background_evictor.h"
+#include "migration/consolidator.h"
 #include "migration/copiers.h"
 #include "migration/copy_engine.h"
 #include "migration/evictor.h"
@@ -73,6 +74,8 @@ class Runtime {
   // process does not see it.
   std::optional<int> ordinal_of(int number) const;
   const NodePlacement& placement() const { return placement_; }
+  // Whether whole blocks may be mapped by one page-table entry.
+  bool maps_huge_pages() const { return pools_.map_huge_pages(); }
 
   // ---- Memory
 
@@ -102,6 +105,7 @@ class Runtime {
   Pinning& pinning() { return *pinning_; }
   Prefetcher& prefetcher() { return *prefetcher_; }
   CopyEngine& copy_engine() { return *copy_engine_; }
+  Consolidator& consolidator() { return *consolidator_; }
   PageInspector& inspector() { return *inspector_; }
   // Which blocks left which pool, and for which processor.
   EvictionLog& evictions() { return evictor_->log(); }
@@ -126,7 +130,7 @@ class Runtime {
   std::unique_ptr<Trap> make_trap() const;
   std::unique_ptr<CopyBackend> make_copy_backend(unsigned copier) const;
   // For threads that wait for the copy: evictions, small copies.
-  std::unique_ptr<CopyBackend> make_plain_backend() const;
+  std::unique_ptr<CopyBackend> make_plain_backend(CopyMethod method) const;
   std::unique_ptr<CopyBackend> wrapped(std::unique_ptr<CopyBackend> backend) const;
   // Make the parts, in this order.
   void make_engines();
@@ -160,9 +164,11 @@ class Runtime {
   std::unique_ptr<Evictor> evictor_;
   std::unique_ptr<Copiers> copiers_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<ReadAhead> read_ahead_;
   std::unique_ptr<CopyEngine> copy_engine_;
   std::unique_ptr<AccessSampler> sampler_;
   std::unique_ptr<BackgroundEvictor> background_evictor_;
+  std::unique_ptr<Consolidator> consolidator_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<PoolBudget> budget_;
   std::unique_ptr<ProgramAdvice> advice_;

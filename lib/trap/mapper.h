@@ -48,8 +48,9 @@ class Mapper {
                                               FaultSlot* waiter = nullptr) = 0;
   // Maps a whole block writable, by one entry for a huge page. Requires: the pool in the
   // processor's view holds all of it and continues to during the call, and the processor may access
-  // all of it from now on. With any result other than ok, a part may be mapped, and map_resident()
-  // can map the rest. Sleeps, for a second at most, while Linux has no memory to trap the block
+  // all of it from now on. Returns `occupied` if a page table was there and all pages are mapped by
+  // small entries. With any other result than these, a part may be mapped, and map_resident() can
+  // map the rest. Sleeps, for a second at most, while Linux has no memory to trap the block
   // again.
   [[nodiscard]] virtual OpResult map_whole(PageSpan block) = 0;
   [[nodiscard]] virtual OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) = 0;

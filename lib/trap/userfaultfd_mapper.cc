@@ -18,9 +18,12 @@ constexpr auto register_pause = std::chrono::milliseconds(1);
 }  // namespace
 
 void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process) {
+  std::optional<PageTable> page_table;
+  if (uffd) page_table.emplace(process);
   const WriteGuard guard(lock_);
   uffd_ = std::move(uffd);
   process_ = process;
+  page_table_ = std::move(page_table);
   enters_huge_pages_ = true;
 }
 
@@ -67,12 +70,28 @@ OpResult UserfaultfdMapper::map_whole(PageSpan block) {
     // In any case: a call that failed may have done a part.
     const OpStatus trapped = trap_again(uffd, block);
     if (trapped != OpStatus::ok) return {trapped, 0};
-    // The last page is mapped only if the whole block was mapped by one entry.
-    const std::uintptr_t last = address(block) + block.bytes() - page_size;
-    const OpStatus mapped = uffd.map_resident(last, page_size, false).status;
-    if (mapped == OpStatus::occupied) return {OpStatus::ok, block.bytes()};
-    return {mapped == OpStatus::process_gone ? mapped : OpStatus::incomplete, 0};
+    const OpStatus entered = check_entered_whole(uffd, block);
+    return {entered, entered == OpStatus::ok ? block.bytes() : 0};
   });
+}
+
+// Where a page table exists already, Linux fills it with small entries, up to all 512 of them.
+OpStatus UserfaultfdMapper::check_entered_whole(const Userfaultfd& uffd, PageSpan block) const {
+  if (const auto entries = page_table_->entries_of(address(block))) {
+    switch (*entries) {
+      case PageTable::Entries::huge:
+        return OpStatus::ok;
+      case PageTable::Entries::small:
+        return OpStatus::occupied;
+      case PageTable::Entries::incomplete:
+        return OpStatus::incomplete;
+    }
+  }
+  // A Linux that cannot say it does not enter the last page, unless as part of a huge page.
+  const std::uintptr_t last = address(block) + block.bytes() - page_size;
+  const OpStatus mapped = uffd.map_resident(last, page_size, false).status;
+  if (mapped == OpStatus::occupied) return OpStatus::ok;
+  return mapped == OpStatus::process_gone ? mapped : OpStatus::incomplete;
 }
 
 // Waits under the block's lock: an exception to the rule of trap/mapper.h. After `incomplete` the

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/lock.h"
+#include "os/memory/page_table.h"
 #include "pages/arena_layout.h"
 #include "trap/mapper.h"
 
@@ -46,6 +48,9 @@ class UserfaultfdMapper final : public Mapper {
   std::uintptr_t address(PageSpan span) const { return layout_.address_of(span.first); }
   template <typename Call>
   OpResult with_uffd(Call call) EXCLUDES(lock_);
+  // Whether map_whole() has entered a huge page.
+  OpStatus check_entered_whole(const Userfaultfd& uffd, PageSpan block) const
+      REQUIRES_SHARED(lock_);
   // Registers the block again after map_whole() has unregistered it. Returns ok or process_gone.
   OpStatus trap_again(const Userfaultfd& uffd, PageSpan block) const;
 
@@ -55,7 +60,8 @@ class UserfaultfdMapper final : public Mapper {
   SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
   pid_t process_ GUARDED_BY(lock_) = 0;
-  std::atomic<bool> enters_huge_pages_{true};  // false: Linux refuses
+  std::optional<PageTable> page_table_ GUARDED_BY(lock_);  // the process's
+  std::atomic<bool> enters_huge_pages_{true};              // false: Linux refuses
 };
 
 }  // namespace wherry::impl

@@ -29,7 +29,10 @@ TEST_CASE("both can be set") {
   CHECK(chosen("1", "").copiers == 1);
   CHECK(chosen("16", "auto").copiers == 16);
   CHECK(chosen("", "auto").huge_pages == HugePages::if_possible);
+  CHECK(chosen("", "auto").consolidates);
   CHECK(chosen("", "never").huge_pages == HugePages::never);
+  CHECK(chosen("", "arriving").huge_pages == HugePages::if_possible);
+  CHECK_FALSE(chosen("", "arriving").consolidates);
 }
 
 TEST_CASE("an invalid setting is refused with a line that names the valid values") {
@@ -41,6 +44,6 @@ TEST_CASE("an invalid setting is refused with a line that names the valid values
   for (const char* wrong : {"always", "Never", "1", "auto "}) {
     INFO(wrong);
     CHECK(refused("", wrong) ==
-          "WHERRY_HUGE_PAGES: '" + std::string(wrong) + "' is neither 'auto' nor 'never'");
+          "WHERRY_HUGE_PAGES: '" + std::string(wrong) + "' is not 'auto', 'arriving' or 'never'");
   }
 }

@@ -9,10 +9,12 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "migration/read_ahead.h"
 #include "migration/view_switcher.h"
 #include "policy/fixed_policies.h"
 #include "support/conditions.h"
 #include "support/fake_backend.h"
+#include "support/waiting.h"
 
 namespace wherry::test {
 namespace {
@@ -137,6 +139,60 @@ TEST_CASE("prefetched pages are at the destination, and mapped there") {
   s.check_page_state();
   s.prefetch(several_blocks, Location::host());
   s.check_at(host, several_blocks);
+  s.check_page_state();
+}
+
+TEST_CASE("what is read ahead comes as whole blocks, and is mapped by its first access") {
+  Setup s;
+  const PageSpan two{{0}, 2 * pages_per_block};
+  s.stock(host, two);
+  s.run({{{two, two, Location::device(0)}}, PrefetchRequest::Kind::read_ahead, 0});
+  s.check_at(device, two);
+  CHECK_FALSE(s.machine.at(1).maps({7}));
+  CHECK(s.machine.memory(1).counters.prefetched == 0);
+  s.touch(device, {7});
+  CHECK(s.machine.at(1).maps_writable({7}));
+  CHECK(s.machine.at(1).maps_writable({pages_per_block - 1}));
+  CHECK_FALSE(s.machine.at(1).maps({pages_per_block}));
+  s.check_page_state();
+}
+
+TEST_CASE("blocks that are advised, incomplete, or without space are not read ahead") {
+  Setup s(/*capacity_pages=*/pages_per_block);
+  const PageSpan whole_block = block_span({0}), advised = block_span({1}), incomplete{{1024}, 500},
+                 without_space = block_span({3});
+  for (const PageSpan span : {whole_block, advised, incomplete, without_space}) s.stock(host, span);
+  s.advice.change(advised, {AdviceChange::Kind::set_preferred, Location::host()});
+  for (std::uint64_t block = 0; block < 4; ++block) {
+    const PageSpan span = block_span({block});
+    s.run({{{span, span, Location::device(0)}}, PrefetchRequest::Kind::read_ahead, 0});
+  }
+  s.check_at(device, whole_block);
+  for (const PageSpan span : {advised, incomplete, without_space}) s.check_at(host, span);
+  s.check_page_state();
+}
+
+TEST_CASE("the next blocks of a sweep are requested once, and not beyond the allocation") {
+  Setup s;
+  s.stock(host, {{0}, 6 * pages_per_block});
+  s.start();
+  ReadAhead ahead(*s.prefetcher, *s.copiers, s.machine.blocks(), /*cpus=*/1'000'000);
+  const PageSpan allocation{{pages_per_block}, 4 * pages_per_block};
+  const auto comes = [&](std::uint64_t block) {
+    return comes_true([&] {
+      Block& state = s.machine.blocks().at({block});
+      const LockGuard guard(state.lock);
+      return state.at(device).resident.count() == pages_per_block && state.in_flight().none();
+    });
+  };
+  for (int i = 0; i < 3; ++i) ahead.request(device, {3}, 1, allocation);
+  CHECK(comes(4));
+  ahead.request(device, {3}, -1, allocation);
+  CHECK(comes(2));
+  CHECK(comes(1));
+  s.prefetch({{7 * pages_per_block}, 1}, Location::host());  // after all requests before it
+  for (const std::uint64_t block : {0, 3, 5}) s.check_at(host, block_span({block}));
+  CHECK(s.backend_state.transfers == 3);
   s.check_page_state();
 }
 

@@ -144,6 +144,15 @@ TEST_CASE("read-mostly: a read makes a copy, a write leaves one page, whatever t
   CHECK(decision.duplicate == !facts.write);
 }
 
+TEST_CASE("read-mostly: at least the region gets a copy, and what the policy expects besides") {
+  FaultFacts facts = touch(3, {0, 512});
+  facts.residents = Processor::host().bit();
+  facts.read_mostly = true;
+  CHECK(AdviceRules(16).decide(facts, {}).region == PageRun{0, 16});
+  CHECK(AdviceRules(16).decide(facts, {.region = PageRun{3, 1}}).region == PageRun{0, 16});
+  CHECK(AdviceRules(16).decide(facts, {.region = PageRun{0, 256}}).region == PageRun{0, 256});
+}
+
 TEST_CASE(
     "preferred location: first touches go there, pages there stay, others move to the faulting "
     "processor") {

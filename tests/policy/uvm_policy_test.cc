@@ -115,9 +115,50 @@ TEST_CASE("a device that has walked through a block gets the whole of the next b
   CHECK(region_in(4) == PageRun{0, 512});
   CHECK(region_in(5) == PageRun{0, 512});
   CHECK(region_in(9) == PageRun{96, 16});
-  // Only while nothing of the block is there.
-  facts.held = PageMask::of({400, 1});
+  // Only until the device has mapped something of the block.
+  facts.held = facts.mapped = PageMask::of({400, 1});
   CHECK(region_in(6) == PageRun{96, 16});
+  facts.mapped = {};
+  CHECK(region_in(6) == PageRun{0, 512});
+}
+
+TEST_CASE(
+    "with a copy of a read-mostly page comes what is dense then, and whole blocks in a sweep") {
+  Game game;
+  FaultFacts facts = game.facts(device, 100);
+  facts.read_mostly = true;
+  facts.held = facts.mapped = {};
+  CHECK(game.policy.on_copy(facts) == PageRun{96, 16});
+  facts.block = impl::BlockIndex{7};
+  facts.held = facts.mapped = PageMask::of({0, 256}) - PageMask::of({100, 1});
+  CHECK(game.policy.on_copy(facts) == PageRun{0, 256});
+  facts.block = impl::BlockIndex{8};
+  facts.held = facts.mapped = {};
+  CHECK(game.policy.on_copy(facts) == PageRun{0, 512});
+}
+
+TEST_CASE("the direction of a sweep is known from its second block on") {
+  for (const int direction : {1, -1}) {
+    Game game;
+    FaultFacts facts = game.facts(device, 100);
+    std::uint64_t block = 50;
+    const auto sweeps_at = [&](std::uint64_t number) {
+      facts.block = impl::BlockIndex{number};
+      return game.policy.on_fault(facts, game.history).sweeps;
+    };
+    facts.held = facts.mapped = PageMask::of({0, 256}) - PageMask::of({100, 1});
+    CHECK(sweeps_at(block) == 0);
+    facts.held = facts.mapped = {};
+    for (int i = 0; i < 4; ++i) {
+      block += static_cast<std::uint64_t>(direction);
+      CHECK(sweeps_at(block) == direction);
+      CHECK(sweeps_at(block) == direction);  // the same block again
+    }
+    // A block that was brought ahead is there, and not mapped.
+    facts.held = PageMask::of({0, 512});
+    CHECK(sweeps_at(block + static_cast<std::uint64_t>(direction)) == direction);
+    CHECK(sweeps_at(block + 1000) == 0);
+  }
 }
 
 TEST_CASE("pages created at their preferred location come as a whole block, and elsewhere alone") {

@@ -127,7 +127,11 @@ class TroubledChanger final : public ViewChanger {
     if (trouble == Trouble::again) return ENOMEM;
     return with_delay(injector_, trouble, [&] { return real_.change_view(span, owner); });
   }
-  int forget_entries(std::span<const PageSpan> runs) override { return real_.forget_entries(runs); }
+  int forget_entries(std::span<const PageSpan> runs) override {
+    const Trouble trouble = injector_.trouble_for(Step::forget, processor_);
+    if (trouble == Trouble::again) return EAGAIN;
+    return with_delay(injector_, trouble, [&] { return real_.forget_entries(runs); });
+  }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
  private:
@@ -152,6 +156,11 @@ class TroubledPool final : public PoolFile {
     return step([&] { return real_.fill_zero(span); });
   }
   void move_to_node(PageSpan span, int node) override { real_.move_to_node(span, node); }
+  int merge(PageSpan block) override {
+    const Trouble trouble = injector_.trouble_for(Step::merge, processor_);
+    if (trouble == Trouble::again) return EAGAIN;
+    return with_delay(injector_, trouble, [&] { return real_.merge(block); });
+  }
   bool maps_huge_pages() const override { return real_.maps_huge_pages(); }
   const std::byte* alias(PageIndex page) const override { return real_.alias(page); }
 
@@ -251,6 +260,10 @@ const char* to_string(Step step) {
       return "write into the pool";
     case Step::change_view:
       return "change a view";
+    case Step::merge:
+      return "merge";
+    case Step::forget:
+      return "forget the entries";
     case Step::transfer:
       return "transfer";
   }
@@ -286,7 +299,7 @@ bool can_happen(Step step, Trouble trouble) {
     case Trouble::again:
       return step == Step::copy || step == Step::zero || step == Step::map ||
              step == Step::protect || step == Step::unprotect || step == Step::change_view ||
-             step == Step::transfer;
+             step == Step::merge || step == Step::forget || step == Step::transfer;
     case Trouble::partial:
       return step == Step::copy || step == Step::zero || step == Step::map ||
              step == Step::transfer;

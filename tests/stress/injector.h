@@ -26,11 +26,13 @@ enum class Step {
   punch,
   fill,
   change_view,
+  merge,
+  forget,
   transfer,
 };
-inline constexpr std::array all_steps{Step::copy,        Step::zero,    Step::map,   Step::protect,
-                                      Step::unprotect,   Step::wake,    Step::punch, Step::fill,
-                                      Step::change_view, Step::transfer};
+inline constexpr std::array all_steps{Step::copy,        Step::zero,  Step::map,    Step::protect,
+                                      Step::unprotect,   Step::wake,  Step::punch,  Step::fill,
+                                      Step::change_view, Step::merge, Step::forget, Step::transfer};
 const char* to_string(Step step);
 
 enum class Trouble {

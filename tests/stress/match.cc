@@ -90,8 +90,13 @@ std::string Match::describe() const {
 }
 
 std::string play(Rig& rig, const Match& match, const MatchHooks& hooks) {
-  const Layout layout = layout_of(match);
-  std::byte* const memory = rig.allocate(layout.bytes);
+  Layout layout = layout_of(match);
+  if (match.in_whole_blocks) layout.bytes = impl::round_up(layout.bytes, impl::block_size);
+  std::byte* const allocated =
+      rig.allocate(layout.bytes + (match.in_whole_blocks ? impl::block_size : 0));
+  const auto start = reinterpret_cast<std::uintptr_t>(allocated);
+  std::byte* const memory =
+      allocated + (match.in_whole_blocks ? impl::round_up(start, impl::block_size) - start : 0);
   std::byte* const scores = rig.allocate(match.cast.size() * impl::page_size);
   const std::size_t log_bytes = match.stages * (match.rounds_max + 1) * sizeof(std::uint32_t);
   std::byte* const logs = rig.allocate(2 * log_bytes);
@@ -150,7 +155,7 @@ std::string play(Rig& rig, const Match& match, const MatchHooks& hooks) {
   for (const int device : launched) rig.wait(device);
 
   const std::string violated = check_together(players);
-  for (std::byte* const part : {memory, scores, logs}) rig.free(part);
+  for (std::byte* const part : {allocated, scores, logs}) rig.free(part);
   return violated;
 }
 

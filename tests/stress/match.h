@@ -36,6 +36,7 @@ struct Match {
   std::uint64_t rounds_max = 100'000;
   // A processor that reads the cells now and then, and so rarely waits for a page.
   std::optional<int> visitor;
+  bool in_whole_blocks = false;   // the cells' memory consists of whole blocks
   std::uint64_t until_moved = 0;  // stops when this many pages have moved; 0: plays all rounds
 
   std::string describe() const;

@@ -59,7 +59,8 @@ Settings draw_settings(Random& random) {
   }
   settings.policy = one_of(random, policies);
   settings.region = one_of(random, regions);
-  settings.huge_pages = below(random, 3) == 0 ? "never" : "auto";
+  const auto huge_pages = below(random, 4);
+  settings.huge_pages = huge_pages == 0 ? "never" : huge_pages == 1 ? "arriving" : "auto";
   settings.host = below(random, 5) == 0 ? "48M" : "-";
   settings.copiers = one_of(random, copiers);
   return settings;

@@ -91,6 +91,17 @@ void Rig::prefetch(const std::byte* memory, std::size_t bytes, impl::Location to
                                 [this] { --prefetches_open_; });
 }
 
+void Rig::wait_for_prefetches() const {
+  const auto deadline = std::chrono::steady_clock::now() + launch_limit;
+  for (; prefetches_open_.load() != 0; ::poll(nullptr, 0, 1))
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw std::runtime_error("a prefetch did not end within its limit");
+}
+
+impl::BlockIndex Rig::block_of(const std::byte* memory) const {
+  return impl::block_of(*runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory)));
+}
+
 void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
   if (copies_.exchange(true)) return;
   copied_.resize(bytes);

@@ -37,6 +37,10 @@ class Rig {
   // Prefetches the memory, unless two prefetches are in progress already. Does not wait.
   void prefetch(const std::byte* memory, std::size_t bytes, impl::Location to);
 
+  // Waits for the prefetches in progress. Throws std::runtime_error after some minutes.
+  void wait_for_prefetches() const;
+  impl::BlockIndex block_of(const std::byte* memory) const;
+
   // Zeroes and returns memory that all processes share and that is not managed. It is the same
   // memory on every call. Requires: `bytes` fit.
   std::byte* zeroed_still_memory(std::size_t bytes);

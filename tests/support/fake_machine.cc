@@ -87,7 +87,15 @@ OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultS
   });
 }
 
+int FakeProcessor::merge(PageSpan block) {
+  const OpResult merged = each(
+      "merge", block, [](PageIndex) { return OpStatus::ok; }, /*by_process=*/false);
+  return merged ? 0 : EAGAIN;
+}
+
+// As Linux before 6.14: a page table of small entries stays in the way.
 OpResult FakeProcessor::map_whole(PageSpan block) {
+  if (maps(block.first)) return {OpStatus::incomplete, 0};
   return each("map whole", block, [&](PageIndex page) {
     if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
     table_[page] = true;

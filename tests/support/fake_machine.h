@@ -53,6 +53,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;
+  int merge(PageSpan block) override;
   bool maps_huge_pages() const override { return true; }
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const PageSpan> runs) override;

@@ -45,6 +45,12 @@ std::uint64_t sum_of_faults(const wherryProcessorStats& stats) {
 
 }  // namespace
 
+std::uint64_t* whole_block_of(const Words& words) {
+  constexpr std::size_t block_bytes = std::size_t{2} << 20;
+  const auto start = reinterpret_cast<std::uintptr_t>(words.data());
+  return words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
+}
+
 void advise(const Words& words, CUmem_advise advice, int processor) {
   advise(words.data(), words.bytes(), advice, processor);
 }

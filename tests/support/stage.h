@@ -42,6 +42,9 @@ inline CUdeviceptr address_of(const Words& words) {
   return address_of(words.data());
 }
 
+// The first block of 2 MiB that lies in the words with all its pages.
+std::uint64_t* whole_block_of(const Words& words);
+
 void advise(const Words& words, CUmem_advise advice, int processor = host);
 // Advises a part of the words.
 void advise(const std::uint64_t* first, std::size_t bytes, CUmem_advise advice,

@@ -1,4 +1,5 @@
 // Faults that bring whole blocks: Linux's huge pages in the pools, and its huge page-table entries.
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -30,10 +31,7 @@ Stage& stage() {
 struct Blocks {
   Blocks() {
     static std::deque<Words> all;
-    const Words& words = all.emplace_back((blocks + 1) * block_words);
-    const auto start = reinterpret_cast<std::uintptr_t>(words.data());
-    first =
-        words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
+    first = whole_block_of(all.emplace_back((blocks + 1) * block_words));
   }
 
   std::uint64_t* first = nullptr;
@@ -155,4 +153,56 @@ TEST_CASE("a page of a huge page that is taken away leaves the others where they
       FAIL("page " << i / page_words);
   CHECK(memory.first[moved] == moved);
   CHECK(memory.first[moved + page_words] == moved + page_words);
+}
+
+// Parts come in small pages, which Linux enters one by one.
+void prefetch_in_parts(int processor, const Blocks& memory) {
+  constexpr std::size_t last = 3 * page_bytes;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const CUdeviceptr first = address_of(memory.first + block * block_words);
+    WHERRY_TRY(cuMemPrefetchAsync(first, block_bytes - last, location_of(processor), 0, nullptr));
+    WHERRY_TRY(
+        cuMemPrefetchAsync(first + block_bytes - last, last, location_of(processor), 0, nullptr));
+  }
+  WHERRY_TRY(cuStreamSynchronize(nullptr));
+}
+
+TEST_CASE("a block that came in parts becomes one huge page with one entry", "[system]") {
+  Stage& s = stage();
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory;
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+    *const_cast<volatile std::uint64_t*>(memory.first + i) = i;
+  const auto count_up = [first = memory.first] {
+    for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+      const_cast<volatile std::uint64_t*>(first)[i + 1] = first[i + 1] + 1;
+  };
+  constexpr std::array order{device0, host, device1, device0, host};
+  for (const int p : order) {
+    CAPTURE(p);
+    const std::uint64_t entries = settled_huge_entries_of(p, memory);
+    prefetch_in_parts(p, memory);
+    CHECK(comes_to_map_whole(p, memory, entries));
+    for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+      if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
+    if (p == host)
+      count_up();
+    else
+      s.session().run(p, count_up);
+  }
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+    if (memory.first[i] != i || memory.first[i + 1] != order.size())
+      FAIL("page " << i / page_words);
+}
+
+TEST_CASE("a block that comes again to a device is mapped by one entry again", "[system]") {
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory;
+  const std::uint64_t entries = settled_huge_entries_of(device0, memory);
+  for (const int p : {device0, host, device0}) {
+    WHERRY_TRY(cuMemPrefetchAsync(address_of(memory.first), blocks * block_bytes, location_of(p), 0,
+                                  nullptr));
+    WHERRY_TRY(cuStreamSynchronize(nullptr));
+  }
+  CHECK(comes_to_map_whole(device0, memory, entries));
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -21,7 +22,10 @@ constexpr std::size_t mib_words = (std::size_t{1} << 20) / sizeof(std::uint64_t)
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
 Stage& stage() {
-  static Stage the_stage{"capacity=64M;capacity=64M"};
+  static Stage the_stage = [] {
+    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // nothing changes after a prefetch
+    return Stage("capacity=64M;capacity=64M");
+  }();
   return the_stage;
 }
 
@@ -59,12 +63,6 @@ std::size_t wrong_pages(const Words& words, int where) {
   const std::uint64_t pages = words.size() / page_words;
   const std::uint64_t sum = stage().read_pages(where, words.data(), words.bytes());
   return wrong + (sum == pages * (pages + 1) / 2 ? 0 : 1);
-}
-
-// The first block that lies in the words with all its pages.
-const std::uint64_t* whole_block_of(const Words& words) {
-  const auto start = reinterpret_cast<std::uintptr_t>(words.data());
-  return words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
 }
 
 // Whether a prefetch brought the words to device 0 as huge pages.

@@ -12,6 +12,7 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/missing.h"
 
 namespace wherry::impl {
 namespace {
@@ -80,6 +81,10 @@ bool may_write_to(std::uint64_t end) {
 
 int populate(std::span<std::byte> pages) {
   return ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+}
+
+int merge_pages(std::span<std::byte> pages) {
+  return ::madvise(pages.data(), pages.size(), MADV_COLLAPSE) == 0 ? 0 : -errno;
 }
 
 std::span<std::byte> pages_around(std::span<const std::byte> memory) {

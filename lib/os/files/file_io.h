@@ -1,6 +1,6 @@
 // Synchronous operations by the calling thread: copies between a file and memory, copies between
 // memory that may be unmapped, and the creation of a mapping's pages. They return the number of
-// bytes done (populate(): 0) or -errno: -EFAULT if there is no such memory.
+// bytes done (populate(), merge_pages(): 0) or -errno: -EFAULT if there is no such memory.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,11 @@ namespace wherry::impl {
 // ends the program.
 [[nodiscard]] bool may_write_to(std::uint64_t end);
 [[nodiscard]] int populate(std::span<std::byte> pages);
+// Has Linux replace the pages of the file at this place, 2 MiB, by one huge page, with the same
+// contents (MADV_COLLAPSE). Takes up to 1 ms. Linux keeps the holes of a file that a userfaultfd
+// tracks, and then changes nothing. -EAGAIN or -EBUSY: a page is in use elsewhere. -EINVAL: before
+// Linux 6.1.
+[[nodiscard]] int merge_pages(std::span<std::byte> pages);
 
 // The whole pages that contain the bytes.
 [[nodiscard]] std::span<std::byte> pages_around(std::span<const std::byte> memory);

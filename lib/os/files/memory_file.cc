@@ -14,6 +14,7 @@
 
 #include "base/page.h"
 #include "os/files/file_identity.h"
+#include "os/files/file_io.h"
 #include "os/files/huge_tmpfs.h"
 #include "os/memory/mapping.h"
 #include "os/memory/numa.h"
@@ -26,7 +27,6 @@ namespace wherry::impl {
 
 namespace {
 
-constexpr int madv_collapse = 25;  // since Linux 6.1; glibc 2.36 does not define it
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 std::uint64_t allocated_bytes_of(int fd) {
@@ -81,7 +81,7 @@ bool keeps_holes(int fd) {
     return false;
   if (!trap.zero(trapped.address(), page_size)) return false;
   (void)*const_cast<const volatile std::byte*>(merged.data());
-  (void)::madvise(merged.data(), huge_page, madv_collapse);
+  (void)merge_pages({merged.data(), huge_page});
   return allocated_bytes_of(fd) == page_size;
 }
 

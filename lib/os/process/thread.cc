@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,13 @@ std::uint32_t this_thread_id() {
 
 bool thread_exists(std::uint32_t id) {
   return ::tgkill(::getpid(), static_cast<pid_t>(id), 0) == 0;
+}
+
+std::uint64_t thread_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(used.tv_nsec);
 }
 
 void yield_cpu() {

@@ -50,6 +50,8 @@ void give_way();
 std::uint32_t this_thread_id();
 // Whether this process has a thread with this id.
 bool thread_exists(std::uint32_t id);
+// How much CPU time the calling thread has used, in nanoseconds.
+std::uint64_t thread_cpu_ns();
 // Lets another thread that waits for this CPU run.
 void yield_cpu();
 

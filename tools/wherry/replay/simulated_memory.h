@@ -72,6 +72,7 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   impl::OpResult fill(impl::PageSpan span, const std::byte*) override { return copied(span); }
   impl::OpResult fill_zero(impl::PageSpan span) override { return done(span); }
   void move_to_node(impl::PageSpan, int) override {}
+  int merge(impl::PageSpan) override { return 0; }
   bool maps_huge_pages() const override { return false; }
   const std::byte* alias(impl::PageIndex) const override { return nullptr; }
 

@@ -1,0 +1,92 @@
+#include "migration/consolidator.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/clock.h"
+#include "os/process/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::uint64_t per_mille_of_each_cpu = 10;
+// After a rest 1 GiB may be consolidated at once, which takes 0.3 to 0.5 s.
+constexpr std::uint64_t most_at_once_ns = 500'000'000;
+// So many refusals in a row, and no success, come from Linux and not from what threads do
+// meanwhile.
+constexpr int refusals_max = 32;
+
+}  // namespace
+
+std::uint64_t TimeAllowance::use(std::uint64_t used_ns, std::uint64_t now_ns) {
+  if (seen_ns_ != 0) {
+    const std::uint64_t passed =
+        std::min(now_ns - seen_ns_, 1000 * static_cast<std::uint64_t>(most_ns_) / per_mille_);
+    left_ns_ = std::min(most_ns_, left_ns_ + static_cast<std::int64_t>(passed * per_mille_ / 1000));
+  }
+  seen_ns_ = now_ns;
+  left_ns_ -= static_cast<std::int64_t>(used_ns);
+  if (left_ns_ >= 0) return now_ns;
+  return now_ns + static_cast<std::uint64_t>(-left_ns_) * 1000 / per_mille_;
+}
+
+Consolidator::Consolidator(PageEngine& engine, BlockDirectory& blocks,
+                           std::span<ViewChanger* const> changers, unsigned cpus)
+    : engine_(engine), blocks_(blocks), allowance_(per_mille_of_each_cpu * cpus, most_at_once_ns) {
+  std::ranges::copy(changers, changers_.begin());
+}
+
+void Consolidator::start() {
+  engine_.scattered_blocks().open();
+  const SignalBlock no_signals;
+  thread_ = std::thread([this] { work(); });
+}
+
+Consolidator::~Consolidator() {
+  engine_.scattered_blocks().close();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Consolidator::work() {
+  name_this_thread("wherry-merge");
+  thread_gets_no_signals();
+  std::uint64_t earliest_ns = 0;
+  std::uint64_t used_ns = thread_cpu_ns();
+  int refusals = 0;
+  while (const auto block = engine_.scattered_blocks().take(earliest_ns)) {
+    refusals = consolidate(*block) ? -refusals_max : refusals + 1;
+    if (refusals == refusals_max) {
+      engine_.scattered_blocks().close();
+      return;
+    }
+    const std::uint64_t used_before = std::exchange(used_ns, thread_cpu_ns());
+    earliest_ns = allowance_.use(used_ns - used_before, now_ns());
+  }
+}
+
+bool Consolidator::consolidate(BlockIndex index) {
+  Block& state = blocks_.at(index);
+  Processor p;
+  {
+    const LockedBlock block(index, state);
+    block.state.is_noted_as_scattered = false;
+    const ProcessorMask holders = block.state.residents(0);
+    if (holders == 0) return true;
+    p = Processor{std::countr_zero(holders)};
+    if (!engine_.is_scattered(block, p)) return true;
+  }
+  // Linux keeps the contents, also while threads write. It refuses while the pages of the block are
+  // in use elsewhere, or without a free huge page.
+  if (engine_.at(p).file.merge(block_span(index)) != 0) return true;
+  {
+    const LockedBlock block(index, state);
+    if (!engine_.prepare_huge_entry(block, p)) return true;
+  }
+  // In the host, map_whole() removes the page table itself.
+  const PageSpan span = block_span(index);
+  if (!p.is_host()) (void)changers_[static_cast<std::size_t>(p.index)]->forget_entries({&span, 1});
+  const LockedBlock block(index, state);
+  return engine_.finish_huge_entry(block, p);
+}
+
+}  // namespace wherry::impl

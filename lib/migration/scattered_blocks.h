@@ -1,0 +1,50 @@
+// Blocks that a pool holds as a whole, but that its processor sees through small page-table entries
+// although one huge entry is possible. They wait here for the consolidator
+// (migration/consolidator.h), in the order in which they became so.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory_resource>
+#include <optional>
+
+#include "base/lock.h"
+#include "migration/locked_block.h"
+#include "os/memory/mapped_memory.h"
+#include "os/process/condition.h"
+
+namespace wherry::impl {
+
+class ScatteredBlocks {
+ public:
+  // For how long a block waits. A block whose pages leave again within this time is not worth the
+  // work.
+  static constexpr std::uint64_t calm_ns = 50'000'000;
+
+  // Until this is called, nothing is noted, because no thread takes the blocks.
+  void open() EXCLUDES(lock_);
+  // take() returns nullopt from now on.
+  void close() EXCLUDES(lock_);
+
+  // Notes the block, if it is not noted yet. Any thread, also in a signal handler. Without memory
+  // the block is forgotten.
+  void note(const LockedBlock& block, std::uint64_t now_ns) REQUIRES(block.state.lock)
+      EXCLUDES(lock_);
+  // Waits until a block has waited for calm_ns, and not before `earliest_ns`, as now_ns() counts.
+  // The caller clears Block::is_noted_as_scattered under the block's lock. One thread.
+  std::optional<BlockIndex> take(std::uint64_t earliest_ns) EXCLUDES(lock_);
+
+ private:
+  struct Noted {
+    BlockIndex block;
+    std::uint64_t at_ns;
+  };
+
+  Mutex lock_{LockOrder::scattered_blocks};
+  Condition changed_;
+  bool open_ GUARDED_BY(lock_) = false;
+  // Threads that resolve a fault add to it, so its memory is not malloc's.
+  std::pmr::deque<Noted> noted_ GUARDED_BY(lock_){&mapped_memory()};
+};
+
+}  // namespace wherry::impl

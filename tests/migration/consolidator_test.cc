@@ -1,0 +1,148 @@
+// Which blocks get one huge entry in the background, when, and what stays as it is where that is
+// not possible.
+#include "migration/consolidator.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/clock.h"
+#include "support/fake_machine.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr Processor device = Processor::device(0);
+constexpr PageRun first_part{0, 500};
+constexpr PageRun second_part{500, 12};
+constexpr BlockIndex index{1};
+
+struct Setup {
+  FakeMachine machine{2, 3, 3 * pages_per_block};
+  PageEngine engine{machine.memories()};
+  Consolidator consolidator{engine, machine.blocks(), machine.changers(), 1};
+  Block& state = machine.blocks().at(index);
+
+  Setup() { engine.scattered_blocks().open(); }
+  ~Setup() { engine.scattered_blocks().close(); }
+
+  void populate(PageRun run) {
+    const LockedBlock block(index, state);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(engine.at(device).capacity, run.count));
+    REQUIRE(engine.populate(block, run, device, reservation));
+  }
+  void populate_in_parts() {
+    populate(first_part);
+    populate(second_part);
+  }
+  void duplicate(PageRun run) {
+    const LockedBlock block(index, state);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(engine.at(Processor::host()).capacity, run.count));
+    REQUIRE(engine.duplicate(block, run, device, Processor::host(), reservation));
+  }
+  bool is_noted() {
+    const LockGuard guard(state.lock);
+    return state.is_noted_as_scattered;
+  }
+  bool is_entered_whole() {
+    const LockGuard guard(state.lock);
+    return (state.entered_whole & device.bit()) != 0;
+  }
+  bool maps_all_writable() {
+    const LockGuard guard(state.lock);
+    if (state.at(device).mapped.count() != pages_per_block) return false;
+    for (unsigned page = 0; page < pages_per_block; ++page)
+      if (!machine.at(1).maps_writable(span_of(index, {page, 1}).first)) return false;
+    return true;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a block is noted when its last part comes, and gets one entry") {
+  Setup s;
+  s.populate(first_part);
+  CHECK_FALSE(s.is_noted());
+  const std::uint64_t before = now_ns();
+  s.populate(second_part);
+  CHECK(s.is_noted());
+  CHECK(s.engine.scattered_blocks().take(0) == index);
+  CHECK(now_ns() - before >= ScatteredBlocks::calm_ns);
+  CHECK(s.consolidator.consolidate(index));
+  CHECK_FALSE(s.is_noted());
+  CHECK(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("a block with copies elsewhere is left alone until they are gone") {
+  Setup s;
+  s.populate_in_parts();
+  s.duplicate({3, 1});
+  CHECK(s.consolidator.consolidate(index));
+  CHECK_FALSE(s.is_entered_whole());
+  {
+    const LockedBlock block(index, s.state);
+    s.engine.collapse(block, {3, 1}, device);
+  }
+  CHECK(s.is_noted());
+  CHECK(s.consolidator.consolidate(index));
+  CHECK(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("a block whose pages Linux cannot merge stays as it is") {
+  Setup s;
+  s.populate_in_parts();
+  s.machine.failures.push_back({"merge", OpStatus::incomplete});
+  CHECK(s.consolidator.consolidate(index));
+  CHECK_FALSE(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("where Linux enters no huge page, the small entries come back") {
+  Setup s;
+  s.populate_in_parts();
+  s.machine.failures.push_back({"map whole", OpStatus::incomplete});
+  CHECK_FALSE(s.consolidator.consolidate(index));
+  CHECK_FALSE(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("a fault in the middle enters the huge page") {
+  Setup s;
+  s.populate_in_parts();
+  {
+    const LockedBlock block(index, s.state);
+    REQUIRE(s.engine.prepare_huge_entry(block, device));
+  }
+  const PageSpan span = block_span(index);
+  REQUIRE(s.machine.changers()[1]->forget_entries({&span, 1}) == 0);
+  {
+    const LockedBlock block(index, s.state);
+    CHECK(s.engine.enter_whole(block, device));
+  }
+  CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("nothing is noted while no thread takes the blocks") {
+  Setup s;
+  s.engine.scattered_blocks().close();
+  s.populate_in_parts();
+  CHECK_FALSE(s.is_noted());
+  CHECK(s.engine.scattered_blocks().take(0) == std::nullopt);
+}
+
+TEST_CASE("a thread that used its time at once waits until its share has grown again") {
+  constexpr std::uint64_t ms = 1'000'000;
+  TimeAllowance one_percent(10, 100 * ms);
+  std::uint64_t now = 1'000 * ms;
+  CHECK(one_percent.use(60 * ms, now) == now);
+  CHECK(one_percent.use(60 * ms, now) == now + 2'000 * ms);
+  now += 3'000 * ms;
+  CHECK(one_percent.use(10 * ms, now) == now);
+  // A long rest earns no more than 100 ms.
+  now += 3'600'000 * ms;
+  CHECK(one_percent.use(101 * ms, now) == now + 100 * ms);
+}
+
+}  // namespace wherry::test

@@ -1,0 +1,61 @@
+// Sweeps, by Linux's view: the next blocks come before they are used.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <thread>
+
+#include "support/stage.h"
+#include "support/waiting.h"
+
+using namespace wherry::test;
+
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t{2} << 20;
+constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
+constexpr std::size_t blocks = 24;
+
+Stage& stage() {
+  static Stage the_stage = [] {
+    ::setenv("WHERRY_POLICY", "uvm", 1);
+    return Stage{"capacity=128M,workers=1"};
+  }();
+  return the_stage;
+}
+
+}  // namespace
+
+TEST_CASE("the blocks after those that the host sweeps are there before their first use",
+          "[system]") {
+  Stage& s = stage();
+  const Words words{(blocks + 1) * block_words};
+  std::uint64_t* const first = whole_block_of(words);
+  std::uint64_t value = 0;
+  // The library leaves this out while other programs use all CPUs.
+  const bool came_ahead = comes_true([&] {
+    s.write_pages(device0, first, blocks * block_bytes, ++value);
+    std::size_t ahead = 0;
+    for (std::size_t block = 0; block < blocks / 2; ++block) {
+      REQUIRE(s.read_pages(host, first + block * block_words, block_bytes) == value * 512);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      for (std::size_t i = 0; i < block_words; i += page_words)
+        if (s.residents(first + (block + 1) * block_words + i) == bit_of(host)) ++ahead;
+    }
+    // A few blocks more than were used have come at most.
+    for (std::size_t i = (blocks / 2 + 5) * block_words; i < blocks * block_words; i += page_words)
+      REQUIRE(s.residents(first + i) == bit_of(device0));
+    return ahead >= block_bytes / page_bytes;
+  });
+  CHECK(came_ahead);
+  CHECK(s.read_pages(host, first, blocks * block_bytes) == value * 512 * blocks);
+}
+
+TEST_CASE("advised memory stays where it is until it is used", "[system]") {
+  Stage& s = stage();
+  const Words words{blocks * block_words};
+  s.write_pages(device0, words.data(), words.bytes(), 3);
+  advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
+  (void)s.read_pages(host, words.data(), words.bytes() / 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (std::size_t i = 0; i < words.size(); i += page_words)
+    if (s.residents(words.data() + i) != bit_of(device0)) FAIL("page " << i / page_words);
+}
