@@ -81,11 +81,22 @@ struct AgentState {
   BackgroundLoader loader;
 };
 
+ViewOptions view_options(const DeviceProcessOptions& options, int userfaultfd) {
+  return {userfaultfd, options.huge_pages, options.arena_accessible};
+}
+
 int show_pool(const AgentStart& start, const AgentState& state, const Command& command,
               std::size_t owner) {
-  return replace_pool_view({command.address, command.bytes, command.offset},
-                           start.options->pool_fds[owner], state.trap->userfaultfd(),
-                           start.options->huge_pages);
+  return impl::show_pool({command.address, command.bytes, command.offset},
+                         start.options->pools[owner],
+                         view_options(*start.options, state.trap->userfaultfd()));
+}
+
+int open_arena(const AgentStart& start, const AgentState& state, const Command& command) {
+  const DeviceProcessOptions& options = *start.options;
+  return open_pool_view(
+      state.layout.base(), {page_at_offset(command.offset), command.bytes / page_size},
+      options.pools[options.own_pool], view_options(options, state.trap->userfaultfd()));
 }
 
 int adopt_image(const Command& command, Fd contents) {
@@ -112,7 +123,7 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       }
       break;
     case CommandKind::open_arena:
-      reply.error = set_access(state.layout.base(), command.bytes, Access::write);
+      reply.error = open_arena(start, state, command);
       break;
     case CommandKind::forbid:
       reply.error = set_access(command.address, command.bytes, Access::none);
@@ -210,23 +221,33 @@ void catch_faults_and_obey(void* pointer) {
   obey_commands(start, state);
 }
 
+// Maps the device's own pool over the arena. Returns 0 or an errno.
+int map_own_pool(const DeviceProcessOptions& options, const ArenaLayout& layout) {
+  const PoolFiles& pool = options.pools[options.own_pool];
+  const auto map_first_file = [&](std::uintptr_t address, PageSpan pages) {
+    const int error = map_closed(address, {pool.fds.front(), pages.offset(), pages.bytes()});
+    return error != 0 ? error : prepare_view(address, pages.bytes(), options.huge_pages);
+  };
+  int error = map_first_file(layout.base(), {{0}, layout.bytes() / page_size});
+  for (const PageSpan& open : options.arena_open)
+    if (error == 0) error = open_pool_view(layout.base(), open, pool, view_options(options, -1));
+  if (error != 0) return error;
+  return layout.for_each_placed([&](const PlacedPages& placed) {
+    const int mapped = map_first_file(placed.address, placed.pages);
+    if (mapped != 0 || !traits_of(options.trap.kind).opens_arena) return mapped;
+    return set_access(placed.address, placed.pages.bytes(), Access::write);
+  });
+}
+
 // Runs on the agent's own stack, or on the inherited one if there is no window.
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
   Prepared prepared{start, *options.layout};
   const ArenaLayout& layout = prepared.layout;
-  const bool opens = traits_of(options.trap.kind).opens_arena;
-  int error = map_pool_view({layout.base(), layout.bytes(), 0}, options.arena_open,
-                            options.pool_fds[options.own_pool], options.huge_pages);
-  if (error == 0)
-    error = layout.for_each_placed([&](const PlacedPages& placed) {
-      const std::size_t bytes = placed.pages.bytes();
-      return map_pool_view({placed.address, bytes, placed.pages.offset()}, opens ? bytes : 0,
-                           options.pool_fds[options.own_pool], options.huge_pages);
-    });
-  if (error != 0) fail_start(start, error, "mapping the pool");
+  if (const int error = map_own_pool(options, layout)) fail_start(start, error, "mapping the pool");
   // The fork may have inherited mappings that the host has in the annex.
+  int error = 0;
   if (options.annex_size != 0) error = unmap_file_range(options.annex_base, options.annex_size);
   if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {

@@ -28,7 +28,7 @@ namespace wherry::impl {
 
 enum class CommandKind : std::uint32_t {
   run,         // starts the workers
-  open_arena,  // makes `bytes` from the arena's base accessible
+  open_arena,  // opens `bytes` of the arena from `offset` on
   forbid,      // makes [address, address + bytes) inaccessible
   // Makes [address, address + bytes) show the pool of `owner`, from `offset` on.
   change_view,

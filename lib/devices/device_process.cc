@@ -190,10 +190,13 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
 int DeviceProcess::State::try_start(Patience patience) {
   const auto start = make_agent_start();
   std::tie(socket, start->socket) = make_socket_pair();
-  start->descriptors = options.pool_fds;
+  start->descriptors.clear();
+  for (const PoolFiles& pool : options.pools)
+    start->descriptors.insert(start->descriptors.end(), pool.fds.begin(), pool.fds.end());
   start->descriptors.insert(start->descriptors.end(),
                             {start->socket.get(), start->host_pidfd.get(), completion.get()});
   if (fault_notifier) start->descriptors.push_back(fault_notifier.get());
+  std::ranges::sort(start->descriptors);
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
 
@@ -376,10 +379,11 @@ bool DeviceProcess::has_completed() const {
   return state_->poster.has_completed();
 }
 
-int DeviceProcess::open_arena(std::size_t bytes) {
+int DeviceProcess::open_arena(PageSpan pages) {
   Command command;
   command.kind = CommandKind::open_arena;
-  command.bytes = bytes;
+  command.bytes = pages.bytes();
+  command.offset = pages.offset();
   return state_->send_command(command);
 }
 

@@ -24,6 +24,7 @@
 #include "os/memory/address_map.h"
 #include "os/memory/mapping.h"
 #include "pages/arena_layout.h"
+#include "trap/pool_view.h"
 #include "trap/trap.h"
 #include "trap/trapped_process.h"
 
@@ -32,17 +33,18 @@ namespace wherry::impl {
 struct DeviceProcessOptions {
   int ordinal = 0;
   const ArenaLayout* layout = nullptr;  // outlives the process
-  std::size_t arena_open = 0;  // bytes from the base that are readable and writable from the start
+  std::vector<PageSpan> arena_open;     // the pages that are open from the start (trap/pool_view.h)
+  bool arena_accessible = true;  // open pages may be accessed, unless the trap says otherwise
   // The annex, for memory that never moves, see map_file(); nothing is mapped there at first.
   std::uintptr_t annex_base = 0;
   std::size_t annex_size = 0;
   // Memory of the program that the fork must not copy: the device maps it in another way, or not at
   // all.
   std::vector<AddressRange> withheld;
-  // Borrowed: the pools of all processors, which the device may have to map.
-  std::vector<int> pool_fds;
+  // The pools of all processors, which the device may have to map.
+  std::vector<PoolFiles> pools;
   std::size_t own_pool = 0;  // the pool that is mapped at the arena's base
-  bool huge_pages = false;   // see map_pool_view()
+  bool huge_pages = false;   // see prepare_view()
   int workers = 1;
   // Empty: kernels cannot touch memory before system calls.
   PageOwnersView page_owners;
@@ -127,8 +129,8 @@ class DeviceProcess final : public TrappedProcess {
 
   // Agent commands: one at a time, each limited by `command_limit_ns`. Return 0 or an errno (ESRCH:
   // the process has ended; ETIMEDOUT: no answer).
-  // Makes [base, base + bytes) accessible.
-  [[nodiscard]] int open_arena(std::size_t bytes);
+  // Opens these pages of the arena (trap/pool_view.h).
+  [[nodiscard]] int open_arena(PageSpan pages);
   [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes) override;
   [[nodiscard]] int change_view(const FileView& view, std::size_t owner) override;
   // The layout has gained these pages. The device replaces whatever it had at these addresses by

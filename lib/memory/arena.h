@@ -1,12 +1,14 @@
 // The range of addresses from which managed memory is allocated. It is reserved at the same address
-// in every process, and each process maps its own pool there. The range is accessible from its base
-// up to a limit that grows in large steps, so that the number of mappings does not grow with the
-// number of allocations. Not thread-safe: its owner serializes the calls.
+// in every process, and each process maps its own pool there (trap/pool_view.h). Pages are opened
+// in large steps, so that the number of mappings does not grow with the number of allocations. Not
+// thread-safe: its owner serializes the calls.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "memory/pool.h"
 #include "os/memory/mapping.h"
@@ -39,18 +41,25 @@ class Arena {
   ArenaLayout& layout() { return layout_; }
   const ArenaLayout& layout() const { return layout_; }
 
-  // Number of accessible bytes from the base.
-  std::size_t open_bytes() const { return open_bytes_; }
-  // How many bytes must be open so that `needed` bytes from the base are accessible. nullopt: these
-  // are accessible already.
-  std::optional<std::size_t> next_open_bytes(std::size_t needed) const;
-  // Makes the first `bytes` bytes of the host's view accessible. Returns 0 or an errno.
-  [[nodiscard]] int open(std::size_t bytes);
+  // The open pages.
+  std::vector<PageSpan> open_pages() const;
+  // The pages that must be opened before these can be used. nullopt: these are open.
+  std::optional<PageSpan> next_to_open(PageSpan needed) const;
+  // The pages, as returned by next_to_open(), are open in all processes.
+  void note_opened(PageSpan pages);
 
  private:
+  // The striped part is opened in units, which are whole stripes. The one that contains the page.
+  PageSpan unit_of(PageIndex page) const;
+  // The rest of the row is opened from its start on. How much of it is open, and will be if the
+  // page before `end` is needed.
+  PageSpan open_rest() const;
+  PageSpan open_rest_until(PageIndex end) const;
+
   Mapping range_;
   ArenaLayout layout_;
-  std::size_t open_bytes_ = 0;
+  const PageIndex striped_end_;
+  std::map<PageIndex, std::uint64_t> open_;  // first page -> number of pages
 };
 
 }  // namespace wherry::impl

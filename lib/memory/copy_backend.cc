@@ -97,8 +97,8 @@ class PoolBackend : public CopyBackend {
       return PageCopy{method, memory};
     }
     const auto use = writes ? FileWindow::Use::reading : FileWindow::Use::creating_small_pages;
-    if (windows_[slot].show(seen.file().fd(), transfer.span.offset(), transfer.span.bytes(), use) !=
-        0)
+    if (windows_[slot].show(seen.file().fd_at(transfer.span.offset()), transfer.span.offset(),
+                            transfer.span.bytes(), use) != 0)
       return std::nullopt;
     return PageCopy{method, windows_[slot].shown()};
   }
@@ -198,9 +198,11 @@ class PoolBackend : public CopyBackend {
   void close_window(unsigned slot) { windows_[slot].hide(); }
 
   const MemoryFile& source(const PageTransfer& transfer) const {
-    return pool(transfer.from).file();
+    return pool(transfer.from).file().at(transfer.span.offset());
   }
-  const MemoryFile& target(const PageTransfer& transfer) const { return pool(transfer.to).file(); }
+  const MemoryFile& target(const PageTransfer& transfer) const {
+    return pool(transfer.to).file().at(transfer.span.offset());
+  }
 
  private:
   const SparsePoolFile& pool(Processor p) const {
@@ -209,7 +211,7 @@ class PoolBackend : public CopyBackend {
   // Returns nullopt if the place is in this process's memory.
   std::optional<ByteTransfer::InFile> in_file(const ByteTransfer::Place& place) const {
     if (const auto* const pooled = std::get_if<ByteTransfer::InPool>(&place))
-      return ByteTransfer::InFile{pool(pooled->pool).file().fd(), pooled->offset};
+      return ByteTransfer::InFile{pool(pooled->pool).file().fd_at(pooled->offset), pooled->offset};
     if (const auto* const filed = std::get_if<ByteTransfer::InFile>(&place)) return *filed;
     return std::nullopt;
   }

@@ -10,6 +10,7 @@
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
 #include "os/memory/numa.h"
+#include "trap/pool_view.h"
 
 namespace wherry::impl {
 
@@ -29,17 +30,34 @@ std::optional<OpResult> unless_short_of_memory(const OpResult& result) {
 }  // namespace
 
 SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
-                               std::optional<UffdAccess> access)
-    : file_(name, arena_bytes, wanted),
-      alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
+                               std::optional<UffdAccess> access, const Stripes& stripes)
+    : file_(name, arena_bytes, wanted, stripes),
+      alias_(Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size,
                                  access ? Access::read : Access::write)),
-      filler_(make_filler(access)) {
+      filler_(make_filler(access)),
+      being_written_(stripes.files()) {
   if (maps_huge_pages())
-    block_alias_ = Mapping::file_alias(file_.fd(), arena_bytes, block_size, Access::write,
+    block_alias_ = Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size, Access::write,
                                        /*huge_pages=*/true);
   if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
+}
+
+int SparsePoolFile::open(PageSpan pages) {
+  const PoolFiles files = file_.descriptors();
+  if (files.stripes.are_in_first_file(pages)) return 0;
+  const auto open_in = [&](const Mapping& alias, Access access, bool huge_pages) {
+    const std::uint64_t offset = pages.offset();
+    const int error = map_pool_closed(alias.address() + offset, pages, files, huge_pages);
+    return error != 0 ? error : alias.open_alias(offset, pages.bytes(), access);
+  };
+  int error = open_in(alias_, alias_access(), /*huge_pages=*/false);
+  if (error == 0 && filler_)
+    error = filler_->register_missing(alias_.address() + pages.offset(), pages.bytes());
+  if (error == 0 && maps_huge_pages())
+    error = open_in(block_alias_, Access::write, /*huge_pages=*/true);
+  return error;
 }
 
 int SparsePoolFile::punch(PageSpan span) {
@@ -75,13 +93,16 @@ std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
 // do not wait for that lock.
 std::optional<OpResult> SparsePoolFile::try_write(PageSpan span, const std::byte* source) {
   if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
-  if (being_written_.exchange(true, std::memory_order_acquire)) return std::nullopt;
+  std::atomic<bool>& being_written = being_written_[file_.stripes().file_of(span.offset())];
+  if (being_written.exchange(true, std::memory_order_acquire)) return std::nullopt;
   std::optional<int> result;
   const PageRun run{page_in_block(span.first), static_cast<unsigned>(span.count)};
   const BlockIndex block = block_of(span.first);
   if (may_be_written(run, [&](PageRun other) { return holds_none(span_of(block, other)); }))
-    result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
-  being_written_.store(false, std::memory_order_release);
+    result = source == nullptr
+                 ? write_zeros_at(file_.fd_at(span.offset()), span.offset(), span.bytes())
+                 : write_at(file_.fd_at(span.offset()), span.offset(), {source, span.bytes()});
+  being_written.store(false, std::memory_order_release);
   if (!result) return std::nullopt;
   return unless_short_of_memory(outcome_of(span, *result, span.bytes()));
 }
@@ -121,8 +142,15 @@ OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
 }
 
 OpResult SparsePoolFile::fill_zero(PageSpan span) {
-  if (is_huge_page(span))
+  if (is_huge_page(span)) {
+    if (!is_absent(block_alias(span))) return fill_zero_small(span);
+    if (const auto written = try_write(span, nullptr)) return *written;
     if (const auto created = create_huge_page(span)) return *created;  // else small pages
+  }
+  return fill_zero_small(span);
+}
+
+OpResult SparsePoolFile::fill_zero_small(PageSpan span) {
   if (filler_) return filler_->zero(address(span), span.bytes());
   const std::uint64_t start = span.offset();
   const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;

@@ -1,4 +1,4 @@
-// One processor's pool: the file that holds the pages resident there. Its capacity is in
+// One processor's pool: the files that hold the pages resident there. Its capacity is in
 // memory/capacity.h.
 #pragma once
 
@@ -8,10 +8,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/page.h"
 #include "base/page_mask.h"
-#include "os/files/memory_file.h"
+#include "memory/striped_file.h"
 #include "os/memory/mapping.h"
 #include "os/memory/userfaultfd.h"
 #include "trap/protection_mapper.h"
@@ -61,22 +62,25 @@ bool may_be_written(PageRun run, const Test& other_half_is_empty) {
 
 class SparsePoolFile final : public PoolFile {
  public:
-  // `access`: the userfaultfd that fills the file; nullopt: none does (see filler_).
+  // `access`: the userfaultfd that fills the files; nullopt: none does (see filler_).
   SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
-                 std::optional<UffdAccess> access);
+                 std::optional<UffdAccess> access, const Stripes& stripes = {});
+
+  // The first use of these pages is near: the aliases show the files that they belong to. Requires:
+  // the pool holds none of them. Returns 0 or an errno; a later call may repeat it.
+  [[nodiscard]] int open(PageSpan pages);
 
   int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
+  OpResult fill_zero_small(PageSpan span);
   void move_to_node(PageSpan span, int node) override;
   int merge(PageSpan block) override;
   bool maps_huge_pages() const override {
     return file_.has_huge_pages() && MemoryFile::kernel_keeps_holes();
   }
   const std::byte* alias(PageIndex page) const override { return alias_.data() + offset_of(page); }
-  MemoryFile& file() { return file_; }
-  const MemoryFile& file() const { return file_; }
-  const Mapping& alias_mapping() const { return alias_; }
+  const StripedFile& file() const { return file_; }
   // A whole block, mapped where copies read and create huge pages without a change of mappings.
   // An access to an absent page creates it. Requires: maps_huge_pages().
   std::span<std::byte> block_alias(PageSpan span) const {
@@ -95,7 +99,9 @@ class SparsePoolFile final : public PoolFile {
   // The status for the result of a write or populate(). If that failed, frees the span's pages.
   OpResult outcome_of(PageSpan span, int result, std::size_t expected);
 
-  MemoryFile file_;
+  Access alias_access() const { return filler_ ? Access::read : Access::write; }
+
+  StripedFile file_;
   Mapping alias_;
   // Fills holes of the file through the alias, page by page, unless a write is faster. An
   // access to a hole of the alias, which would be a bug, raises SIGBUS instead of creating a page
@@ -103,8 +109,8 @@ class SparsePoolFile final : public PoolFile {
   // through the alias, which creates no huge pages either.
   const std::optional<Userfaultfd> filler_;
   Mapping block_alias_;  // see block_alias(); empty if there are no huge pages
-  // A fill() writes to the file. Linux locks a file for as long as a write takes.
-  std::atomic<bool> being_written_{false};
+  // A fill() writes to the file; by file. Linux locks a file for as long as a write takes.
+  std::vector<std::atomic<bool>> being_written_;
 };
 
 }  // namespace wherry::impl

@@ -71,18 +71,22 @@ class Prefetcher::PrefetchJob final : public Copiers::Job {
  private:
   // Returns null if no block is left, or the next one only after another task is done.
   std::unique_ptr<PrefetchTask> next_to_bring();
+  void end_range() {
+    ++range_;
+    order_.reset();
+  }
 
   Prefetcher& prefetcher_;
   const PrefetchRequest::Kind kind_;
   const std::uint32_t epoch_;
   const std::function<void()> done_;
   std::vector<Range> ranges_;
-  std::size_t range_ = 0;           // of the next task
-  BlockIndex block_;                // of the next task; 0: the range's first block
-  std::vector<BlockIndex> open_;    // blocks of the tasks that were taken and are not done
-  ProcessorMask full_ = 0;          // full pools: nothing more is prefetched there
-  unsigned bringing_ = 0;           // open tasks whose pages may not be there yet
-  std::vector<BlockPart> arrived_;  // to be mapped when the pages of all tasks are there
+  std::size_t range_ = 0;              // of the next task
+  std::optional<StripedOrder> order_;  // what is left of it; nullopt: it was not begun
+  std::vector<BlockIndex> open_;       // blocks of the tasks that were taken and are not done
+  ProcessorMask full_ = 0;             // full pools: nothing more is prefetched there
+  unsigned bringing_ = 0;              // open tasks whose pages may not be there yet
+  std::vector<BlockPart> arrived_;     // to be mapped when the pages of all tasks are there
 };
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
@@ -138,26 +142,32 @@ std::unique_ptr<Copiers::Task> Prefetcher::PrefetchJob::next_task() {
 std::unique_ptr<Prefetcher::PrefetchTask> Prefetcher::PrefetchJob::next_to_bring() {
   while (range_ < ranges_.size()) {
     Range range = ranges_[range_];
-    if (kind_ == PrefetchRequest::Kind::prefetch && (full_ & range.to.processor().bit()) != 0) {
-      ++range_;
-      block_ = {};
+    const PageSpan all = kind_ == PrefetchRequest::Kind::discard ? range.whole : range.pages;
+    const bool is_full =
+        kind_ == PrefetchRequest::Kind::prefetch && (full_ & range.to.processor().bit()) != 0;
+    if (is_full || all.empty()) {
+      end_range();
       continue;
     }
-    const PageSpan all = kind_ == PrefetchRequest::Kind::discard ? range.whole : range.pages;
-    const BlockIndex block = std::max(block_, block_of(all.first));
+    if (!order_) order_ = prefetcher_.order_of(all, range.to.processor());
+    const BlockIndex block = order_->front();
     // Overlapping ranges are done in their order.
     if (std::ranges::find(open_, block) != open_.end()) return nullptr;
+    order_->pop();
+    if (order_->empty()) end_range();
     range.pages = intersect(all, block_span(block));
     range.whole = intersect(range.whole, block_span(block));
-    block_ = block.next();
-    if (block_span(block).end() >= all.end()) {
-      ++range_;
-      block_ = {};
-    }
     if (range.pages.empty()) continue;
     return std::make_unique<PrefetchTask>(prefetcher_, BlockPart{kind_, range, block, epoch_});
   }
   return nullptr;
+}
+
+// Of a range that does not fit, the first blocks come.
+StripedOrder Prefetcher::order_of(PageSpan pages, Processor to) const {
+  const bool fits = pages.count <= parts_.engine.at(to).capacity.pages();
+  return StripedOrder(fits ? limits_.stripes : Stripes(), block_of(pages.first),
+                      block_of(pages.end() - 1).next());
 }
 
 void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& outcome) {

@@ -22,6 +22,7 @@
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "pages/block_directory.h"
+#include "pages/stripes.h"
 
 namespace wherry::impl {
 
@@ -40,6 +41,7 @@ class Prefetcher {
     // more than it saves.
     unsigned transfer_pages_min = 1;
     bool host_has_nodes = false;  // several
+    Stripes stripes = {};         // of the pools
   };
   // Outlives the copiers.
   Prefetcher(const Parts& parts, Limits limits) : parts_(parts), limits_(limits) {}
@@ -87,6 +89,8 @@ class Prefetcher {
     Processor from;
   };
 
+  // In which order the blocks of these pages are brought. Requires: not empty.
+  StripedOrder order_of(PageSpan pages, Processor to) const;
   // Begins the next operation of the task.
   TaskState advance(PrefetchTask& task);
   // `pages_needed`: set to the number of pages that must be reserved before the next operation.

@@ -1,6 +1,7 @@
 #include "pages/address_space.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -45,6 +46,31 @@ std::optional<std::uint64_t> AddressSpace::FreeList::take(std::uint64_t bytes) {
   return offset;
 }
 
+std::optional<std::uint64_t> AddressSpace::FreeList::take_near(std::uint64_t bytes,
+                                                               std::uint64_t offset) {
+  const auto fit = by_size_.lower_bound({bytes, 0});
+  if (fit == by_size_.end()) return std::nullopt;
+  const auto [length, start] = *fit;
+  const std::uint64_t wanted = std::max(start, offset);
+  const std::uint64_t found = start + length >= wanted + bytes ? wanted : start;
+  carve(found, bytes);
+  return found;
+}
+
+std::optional<std::uint64_t> AddressSpace::FreeList::take_from(std::uint64_t offset,
+                                                               std::uint64_t bytes) {
+  auto stretch = by_offset_.upper_bound(offset);
+  if (stretch != by_offset_.begin()) --stretch;
+  for (; stretch != by_offset_.end(); ++stretch) {
+    const auto [start, length] = *stretch;
+    const std::uint64_t found = std::max(start, offset);
+    if (start + length < found + bytes) continue;
+    carve(found, bytes);
+    return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint64_t> AddressSpace::FreeList::take_aligned(std::uint64_t bytes,
                                                                   std::uint64_t alignment,
                                                                   std::uint64_t base) {
@@ -71,7 +97,8 @@ bool AddressSpace::FreeList::carve(std::uint64_t offset, std::uint64_t bytes) {
   return true;
 }
 
-AddressSpace::AddressSpace(std::uint64_t bytes) {
+AddressSpace::AddressSpace(std::uint64_t bytes, std::uint64_t device_from)
+    : device_from_(device_from) {
   large_.insert(0, round_down(bytes, block_size));
 }
 
@@ -79,10 +106,17 @@ std::uint64_t AddressSpace::reserved_bytes(std::uint64_t bytes) {
   return round_up(bytes, bytes < block_size ? small_unit : block_size);
 }
 
-std::optional<std::uint64_t> AddressSpace::place(std::uint64_t bytes, FreeList& small) {
-  if (bytes % block_size == 0) return large_.take(bytes);
+std::optional<std::uint64_t> AddressSpace::take_large(std::uint64_t bytes, const Ownership& owner) {
+  if (device_from_ == 0) return large_.take(bytes);
+  if (owner.is_managed()) return large_.take_near(bytes, std::bit_ceil(bytes));
+  return large_.take_from(device_from_, bytes);
+}
+
+std::optional<std::uint64_t> AddressSpace::place(std::uint64_t bytes, const Ownership& owner) {
+  if (bytes % block_size == 0) return take_large(bytes, owner);
+  FreeList& small = small_of(owner);
   if (const auto offset = small.take(bytes)) return offset;
-  const auto chunk = large_.take(block_size);
+  const auto chunk = take_large(block_size, owner);
   if (!chunk) return std::nullopt;
   small.insert(*chunk, block_size);
   small.carve(*chunk, bytes);
@@ -105,7 +139,7 @@ std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned f
   if (bytes == 0 || bytes > (std::uint64_t{1} << 56)) return std::nullopt;
   const std::uint64_t reserved = reserved_bytes(bytes);
   const WriteGuard guard(lock_);
-  const auto offset = place(reserved, small_of(owner));
+  const auto offset = place(reserved, owner);
   if (!offset) return std::nullopt;
   return enter(*offset, bytes, flags, owner);
 }
@@ -129,7 +163,6 @@ Allocation AddressSpace::enter(std::uint64_t offset, std::uint64_t bytes, unsign
                                Ownership owner) {
   const Allocation allocation{offset, bytes, next_id_++, flags, owner, false};
   live_.emplace(offset, allocation);
-  high_water_ = std::max(high_water_, offset + reserved_bytes(bytes));
   return allocation;
 }
 
@@ -248,11 +281,6 @@ void AddressSpace::retire_locked(PageIndex page) {
   if (small_managed_.carve(stretch, small_unit) || small_device_.carve(stretch, small_unit)) return;
   if (large_.carve(round_down(stretch, block_size), block_size)) return;
   retired_.insert(stretch);
-}
-
-std::uint64_t AddressSpace::high_water() const {
-  const BriefReadGuard guard(lock_);
-  return high_water_;
 }
 
 }  // namespace wherry::impl

@@ -59,7 +59,10 @@ struct Attachment {
 
 class AddressSpace {
  public:
-  explicit AddressSpace(std::uint64_t bytes);
+  // `device_from`, a multiple of 2 MiB: the devices' own memory is placed from there on. The part
+  // before it is striped (stripes.h), and there an allocation is placed at an offset that is at
+  // least its size, if possible. 0: there is no such part.
+  explicit AddressSpace(std::uint64_t bytes, std::uint64_t device_from = 0);
 
   // Places an allocation of `bytes` > 0, which is live at once. Nothing: no free stretch is long
   // enough.
@@ -103,9 +106,6 @@ class AddressSpace {
   // Ensures that the 64 KiB around a page are not reused after their allocation is freed.
   void retire(PageIndex page) EXCLUDES(lock_);
 
-  // One past the highest byte ever allocated.
-  std::uint64_t high_water() const EXCLUDES(lock_);
-
  private:
   // Free stretches of addresses, merged with their neighbours.
   class FreeList {
@@ -114,6 +114,10 @@ class AddressSpace {
     // Removes `bytes` from the shortest stretch that fits (of equal ones, the lowest address), and
     // returns their offset; nothing: none fits.
     std::optional<std::uint64_t> take(std::uint64_t bytes);
+    // The same, at an offset that is not lower if the stretch is long enough.
+    std::optional<std::uint64_t> take_near(std::uint64_t bytes, std::uint64_t offset);
+    // The same, at the first such offset that is not lower.
+    std::optional<std::uint64_t> take_from(std::uint64_t offset, std::uint64_t bytes);
     // The same at the first offset with such an address (see allocate_aligned()).
     std::optional<std::uint64_t> take_aligned(std::uint64_t bytes, std::uint64_t alignment,
                                               std::uint64_t base);
@@ -128,7 +132,9 @@ class AddressSpace {
   };
 
   static std::uint64_t reserved_bytes(std::uint64_t bytes);
-  std::optional<std::uint64_t> place(std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
+  std::optional<std::uint64_t> place(std::uint64_t bytes, const Ownership& owner) REQUIRES(lock_);
+  std::optional<std::uint64_t> take_large(std::uint64_t bytes, const Ownership& owner)
+      REQUIRES(lock_);
   FreeList& small_of(const Ownership& owner) REQUIRES(lock_) {
     return owner.is_managed() ? small_managed_ : small_device_;
   }
@@ -139,6 +145,7 @@ class AddressSpace {
   void retire_locked(PageIndex page) REQUIRES(lock_);
 
   mutable SharedMutex lock_{LockOrder::address_space};
+  const std::uint64_t device_from_;
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
   // Multiples of 64 KiB inside 2 MiB chunks taken from large_. Managed memory and devices' own
   // memory have separate chunks, so that no block holds both.
@@ -150,7 +157,6 @@ class AddressSpace {
   std::vector<std::uint64_t> in_use_ GUARDED_BY(lock_);  // ids, one entry for each begin_use()
   // Retired 64 KiB stretches inside allocations that are live or leaving.
   std::set<std::uint64_t> retired_ GUARDED_BY(lock_);
-  std::uint64_t high_water_ GUARDED_BY(lock_) = 0;
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
 };
 

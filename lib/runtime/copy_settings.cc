@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 
 namespace wherry::impl {
@@ -24,6 +25,9 @@ std::variant<CopySettings, std::string> choose_copy_settings(std::string_view co
         settings.copiers > copiers_max)
       return fmt::format("WHERRY_COPIERS: '{}' is not a number from 1 to {}", copiers, copiers_max);
   }
+  // With two copiers, one writes and the other has Linux create pages: nothing is gained by a
+  // second file.
+  if (settings.copiers > 2) settings.pool_files = std::bit_floor(settings.copiers);
   if (huge_pages == "never")
     settings.huge_pages = HugePages::never;
   else if (huge_pages == "arriving")

@@ -13,6 +13,7 @@ namespace wherry::impl {
 struct CopySettings {
   unsigned copiers =
       1;  // the first works whenever there is something to do, the others on idle CPUs
+  unsigned pool_files = 1;  // a power of two: so many files of each pool are written at a time
   HugePages huge_pages = HugePages::if_possible;  // of the pools
   bool consolidates = true;  // blocks that came in parts become huge pages, too
 };

@@ -34,8 +34,9 @@ std::shared_ptr<const FaultSource> DeviceSupervisor::start(int device) {
   options.layout = &parts_.arena.layout();
   options.annex_base = parts_.annex.base();
   options.annex_size = parts_.annex.size();
-  options.arena_open = traits_of(options.trap.kind).opens_arena ? parts_.arena.open_bytes() : 0;
-  options.pool_fds = parts_.pools.fds();
+  options.arena_open = parts_.arena.open_pages();
+  options.arena_accessible = traits_of(options.trap.kind).opens_arena;
+  options.pools = parts_.pools.descriptors();
   options.own_pool = static_cast<std::size_t>(Processor::device(device).index);
   options.huge_pages = parts_.pools.map_huge_pages();
   options.workers = config.workers;
@@ -91,17 +92,20 @@ void DeviceSupervisor::restart(int device) {
   process_of(device)->run();
 }
 
-bool DeviceSupervisor::open_arena(std::size_t needed) {
-  if (!traits_of(parts_.options.trap.kind).opens_arena) return true;
+bool DeviceSupervisor::open_arena(PageSpan needed) {
   const LockGuard guard(lock);
-  const auto target = parts_.arena.next_open_bytes(needed);
-  if (!target) return true;
-  for (const auto& process : processes_) {
-    // If a device's process has ended, its next one starts with the whole open range.
-    const int error = process->open_arena(*target);
-    if (error != 0 && error != ESRCH) return false;
+  while (const auto closed = parts_.arena.next_to_open(needed)) {
+    for (const auto& pool : parts_.pools.all())
+      if (pool->open(*closed) != 0) return false;
+    for (const auto& process : processes_) {
+      // If a device's process has ended, its next one starts with all open pages.
+      const int error = process->open_arena(*closed);
+      if (error != 0 && error != ESRCH) return false;
+    }
+    if (parts_.trap.open_host(*closed) != 0) return false;
+    parts_.arena.note_opened(*closed);
   }
-  return parts_.arena.open(*target) == 0;
+  return true;
 }
 
 bool DeviceSupervisor::load_module(const std::string& module, std::uintptr_t address) {

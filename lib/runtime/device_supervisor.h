@@ -67,7 +67,7 @@ class DeviceSupervisor {
 
   // Makes at least `needed` bytes from the arena's base accessible in every process. Returns false
   // if Linux refuses, or a device does not answer.
-  [[nodiscard]] bool open_arena(std::size_t needed) EXCLUDES(lock);
+  [[nodiscard]] bool open_arena(PageSpan needed) EXCLUDES(lock);
   // Loads the module of this address at the same place in all devices; `module` is its name in log
   // lines. Returns false if some device cannot have it; the log says why.
   [[nodiscard]] bool load_module(const std::string& module, std::uintptr_t address) EXCLUDES(lock);

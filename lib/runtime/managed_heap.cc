@@ -19,7 +19,7 @@ std::optional<Allocation> ManagedHeap::place(std::size_t bytes, unsigned flags, 
   const BlockIndex first = block_of(allocation->pages().first);
   const BlockIndex last = block_of(allocation->pages().end() - 1);
   if (!parts_.blocks.prepare(first, last.value - first.value + 1) ||
-      !parts_.devices.open_arena(parts_.address_space.high_water())) {
+      !parts_.devices.open_arena(allocation->pages())) {
     parts_.address_space.begin_free(allocation->offset);
     parts_.address_space.end_free(*allocation);
     return std::nullopt;
@@ -156,7 +156,8 @@ std::optional<MemoryRecord> ManagedHeap::find_record(std::uintptr_t address) {
 }
 
 ManagedHeap::FilePlace ManagedHeap::file_place(std::uintptr_t address, int device) const {
-  return {parts_.pools.at(Processor::device(device)).file().fd(), *offset_of(address)};
+  const std::uint64_t offset = *offset_of(address);
+  return {parts_.pools.at(Processor::device(device)).file().fd_at(offset), offset};
 }
 
 bool ManagedHeap::is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const {

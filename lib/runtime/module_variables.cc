@@ -162,9 +162,9 @@ void ModuleVariables::leave_host_pool(const PlacedPages& placed) {
 
 void ModuleVariables::map_on_host(const PlacedPages& placed) {
   const std::size_t bytes = placed.pages.bytes();
-  if (const int error =
-          map_file_range(placed.address, bytes, parts_.pools.host().file().fd(),
-                         placed.pages.offset(), Access::write, parts_.pools.map_huge_pages()))
+  if (const int error = map_file_range(
+          placed.address, bytes, parts_.pools.host().file().fd_at(placed.pages.offset()),
+          placed.pages.offset(), Access::write, parts_.pools.map_huge_pages()))
     throw_errno(error, "cannot map managed variables");
   if (const int error = leave_out_of_core_dumps(placed.address, bytes))
     throw_errno(error, "cannot map managed variables");
@@ -205,7 +205,8 @@ void ModuleVariables::read_from_any_pool(PageIndex page, std::span<std::byte> in
   for (int look = 0; look < looks; ++look)
     for (const auto& pool : parts_.pools.all())
       if (holds(*pool, page) &&
-          read_at(pool->file().fd(), offset_of(page), into) == static_cast<int>(page_size) &&
+          read_at(pool->file().fd_at(offset_of(page)), offset_of(page), into) ==
+              static_cast<int>(page_size) &&
           holds(*pool, page))
         return;
 }

@@ -20,10 +20,10 @@ std::span<const int> NodePlacement::host_nodes() const {
 
 int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
   if (has_one_node()) return 0;
-  const Mapping& alias = pool.alias_mapping();
-  if (p.is_host()) return prefer_shared(alias.data(), alias.size(), topology_.host_nodes);
-  const int& node = topology_.devices[static_cast<std::size_t>(p.ordinal())].node;
-  return bind_shared(alias.data(), alias.size(), std::span(&node, 1));
+  const Location location = p.is_host() ? Location::host() : Location::device(p.ordinal());
+  for (const MemoryFile& file : pool.file().files())
+    if (const int error = place(file, pool.file().bytes(), location)) return error;
+  return 0;
 }
 
 int NodePlacement::place(const MemoryFile& file, std::size_t bytes, Location location) const {

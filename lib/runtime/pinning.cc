@@ -77,7 +77,7 @@ std::vector<Pinning::Extent> Pinning::locate(PageSpan pages) const {
       const LockGuard guard(block.lock);
       owner = std::countr_zero(block.residents(page_in_block(page)));
     }
-    const int fd = parts_.pools.at(Processor{owner}).file().fd();
+    const int fd = parts_.pools.at(Processor{owner}).file().fd_at(offset_of(page));
     if (!extents.empty() && extents.back().fd == fd)
       ++extents.back().pages.count;
     else

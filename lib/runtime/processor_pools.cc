@@ -20,13 +20,13 @@ ProcessorPools::ProcessorPools(const RuntimeOptions& options) {
   for (int i = 0; i < options.processor_count(); ++i)
     pools_.push_back(std::make_unique<SparsePoolFile>(pool_name(Processor{i}), options.arena_bytes,
                                                       options.copying.huge_pages,
-                                                      options.trap.userfaultfd));
+                                                      options.trap.userfaultfd, options.stripes()));
 }
 
-std::vector<int> ProcessorPools::fds() const {
-  std::vector<int> fds;
-  for (const auto& pool : pools_) fds.push_back(pool->file().fd());
-  return fds;
+std::vector<PoolFiles> ProcessorPools::descriptors() const {
+  std::vector<PoolFiles> all;
+  for (const auto& pool : pools_) all.push_back(pool->file().descriptors());
+  return all;
 }
 
 bool ProcessorPools::map_huge_pages() const {

@@ -1,4 +1,4 @@
-// The pool of each processor: one sparse file as large as the arena, in which the pages lie that
+// The pool of each processor: sparse files as large as the arena, in which the pages lie that
 // are resident at the processor. All of them exist from the beginning to the end. The set does not
 // change; any thread, no locks.
 #pragma once
@@ -25,7 +25,7 @@ class ProcessorPools {
   // By processor.
   std::span<const std::unique_ptr<SparsePoolFile>> all() const { return pools_; }
   int count() const { return static_cast<int>(pools_.size()); }
-  std::vector<int> fds() const;
+  std::vector<PoolFiles> descriptors() const;
   // Whether every pool lets blocks that are huge pages be mapped as such.
   bool map_huge_pages() const;
 

@@ -63,7 +63,7 @@ void ProgramAdvice::forget(PageSpan pages) {
 void ProgramAdvice::place_on_host(PageSpan pages, std::optional<int> node) {
   // Advice is a hint: if Linux refuses, the pages lie where they would lie without it.
   (void)parts_.pools.host().file().prefer_nodes(
-      pages.offset(), pages.bytes(),
+      pages,
       node ? std::span<const int>(&*node, 1) : std::span<const int>(parts_.topology.host_nodes));
 }
 

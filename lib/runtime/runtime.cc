@@ -25,7 +25,7 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
   std::vector<Trap::Pool> pools;
-  for (const auto& pool : pools_.all()) pools.push_back({pool.get(), pool->file().fd()});
+  for (const auto& pool : pools_.all()) pools.push_back({pool.get(), pool->file().descriptors()});
   return impl::make_trap({.mode = options_.trap,
                           .layout = &arena_.layout(),
                           .pools = std::move(pools),
@@ -54,7 +54,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       host_memory_(annex_, placement_.host_nodes(), permissions().userfaultfd()),
       trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, options_.processor_count()),
-      address_space_(arena_.layout().row_bytes()),
+      address_space_(arena_.layout().row_bytes(), options.stripes().bytes()),
       page_owners_(options.arena_bytes),
       memory_(options.arena_bytes),
       policy_(make_policy(options)) {
@@ -82,7 +82,7 @@ void Runtime::make_engines() {
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
   // Threads that evict at the same time do not wait for each other's writes to the host's pool.
   const auto make_evicting = [this, made = std::make_shared<std::atomic<unsigned>>(0)] {
-    return make_plain_backend(made->fetch_add(1) == 0 ? CopyMethod::write : CopyMethod::read);
+    return make_plain_backend(copy_method(made->fetch_add(1)));
   };
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_, make_evicting,
                                        options_.transfer_pages_min);
@@ -93,7 +93,8 @@ void Runtime::make_engines() {
                                 Copiers::Limits{options_.copying.copiers, options_.copier_cpus});
   prefetcher_ = std::make_unique<Prefetcher>(
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
-      Prefetcher::Limits{options_.transfer_pages_min, options_.topology.host_nodes.size() > 1});
+      Prefetcher::Limits{options_.transfer_pages_min, options_.topology.host_nodes.size() > 1,
+                         options_.stripes()});
   read_ahead_ =
       std::make_unique<ReadAhead>(*prefetcher_, *copiers_, blocks_, options_.handler_cpus.size());
   copy_engine_ = std::make_unique<CopyEngine>(
@@ -153,8 +154,11 @@ std::optional<int> Runtime::ordinal_of(int number) const {
 }
 
 std::unique_ptr<CopyBackend> Runtime::make_copy_backend(unsigned copier) const {
-  return wrapped(
-      impl::make_copy_backend(pools_.all(), copier == 0 ? CopyMethod::write : CopyMethod::read));
+  return wrapped(impl::make_copy_backend(pools_.all(), copy_method(copier)));
+}
+
+CopyMethod Runtime::copy_method(unsigned thread) const {
+  return thread < options_.stripes().files() ? CopyMethod::write : CopyMethod::read;
 }
 
 std::unique_ptr<CopyBackend> Runtime::make_plain_backend(CopyMethod method) const {

@@ -131,6 +131,8 @@ class Runtime {
   std::unique_ptr<CopyBackend> make_copy_backend(unsigned copier) const;
   // For threads that wait for the copy: evictions, small copies.
   std::unique_ptr<CopyBackend> make_plain_backend(CopyMethod method) const;
+  // How one of several threads that copy at the same time does it.
+  CopyMethod copy_method(unsigned thread) const;
   std::unique_ptr<CopyBackend> wrapped(std::unique_ptr<CopyBackend> backend) const;
   // Make the parts, in this order.
   void make_engines();

@@ -95,6 +95,11 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     return std::nullopt;
   }
   options.copying = std::get<CopySettings>(copying);
+  // The files of the pools take at most an eighth of the descriptors that the process may have.
+  const std::uint64_t pool_files_max =
+      descriptors_limit() / (8 * static_cast<std::uint64_t>(options.processor_count()));
+  options.copying.pool_files = static_cast<unsigned>(std::min<std::uint64_t>(
+      options.copying.pool_files, std::bit_floor(std::max<std::uint64_t>(1, pool_files_max))));
   options.policy = chosen;
   if (!chosen) {
     auto policy = find_policy(environment("WHERRY_POLICY"));
@@ -129,6 +134,13 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
   }
   apply_wait_limits(wait_limits != "off");
   return options;
+}
+
+Stripes RuntimeOptions::stripes() const {
+  // The devices' own memory gets the last eighth. A small arena is not divided.
+  constexpr std::size_t divided_min = std::size_t{256} << 30;
+  if (arena_bytes < divided_min) return {};
+  return {copying.pool_files, round_down(arena_bytes - arena_bytes / 8, block_size)};
 }
 
 std::uint64_t RuntimeOptions::capacity_pages(Processor p) const {

@@ -73,6 +73,8 @@ struct RuntimeOptions {
   const DeviceConfig& device(int ordinal) const {
     return topology.devices[static_cast<std::size_t>(ordinal)];
   }
+  // How each pool is divided among its files.
+  Stripes stripes() const;
   // How many pages p's pool may hold.
   std::uint64_t capacity_pages(Processor p) const;
   // Whether system calls work on managed memory wherever its pages are, as accesses of the program

@@ -27,6 +27,7 @@ class MprotectTrap final : public Trap {
   std::shared_ptr<const FaultSource> attach_device(
       int device, std::shared_ptr<TrappedProcess> process) override;
   void attach_host_pages(const PlacedPages&) override {}
+  int open_host(PageSpan pages) override { return host_.changer.open(pages, false); }
   void detach_device(int device) override;
   void serve_host(InThreadResolver resolver) override { resolve_host_faults_by(resolver); }
 
@@ -55,7 +56,7 @@ class MprotectTrap final : public Trap {
 
 MprotectTrap::MprotectTrap(Parts parts)
     : parts_(std::move(parts)),
-      host_(parts_, Processor::host(), *parts_.layout, parts_.pool_fds(), parts_.huge_pages) {
+      host_(parts_, Processor::host(), *parts_.layout, parts_.pool_files(), parts_.huge_pages) {
   for (int i = 1; i < static_cast<int>(parts_.pools.size()); ++i)
     devices_.push_back(std::make_unique<Device>(parts_, Processor{i}, *parts_.layout));
 }

@@ -60,10 +60,10 @@ std::string to_string(const TrapMode& mode) {
   return std::string(traits.name) + (user_mode_only ? " in user mode only" : "");
 }
 
-std::vector<int> Trap::Parts::pool_fds() const {
-  std::vector<int> fds;
-  for (const Pool& pool : pools) fds.push_back(pool.fd);
-  return fds;
+std::vector<PoolFiles> Trap::Parts::pool_files() const {
+  std::vector<PoolFiles> files;
+  for (const Pool& pool : pools) files.push_back(pool.files);
+  return files;
 }
 
 std::unique_ptr<Trap> make_trap(Trap::Parts parts) {

@@ -25,6 +25,7 @@
 #include "trap/fault_source.h"
 #include "trap/hole_filler.h"
 #include "trap/mapper.h"
+#include "trap/pool_view.h"
 #include "trap/trapped_process.h"
 #include "trap/view_changer.h"
 
@@ -80,17 +81,17 @@ class Trap {
  public:
   struct Pool {
     HoleFiller* filler = nullptr;
-    int fd = -1;
+    PoolFiles files;
   };
   struct Parts {
     TrapMode mode;
     const ArenaLayout* layout = nullptr;  // outlives the trap
     std::vector<Pool> pools;              // by processor, borrowed
-    bool huge_pages = false;              // see map_pool_view()
+    bool huge_pages = false;              // see prepare_view()
     // The most mappings that one process should have; 0: no limit.
     std::uint64_t mappings_budget = 0;
 
-    std::vector<int> pool_fds() const;
+    std::vector<PoolFiles> pool_files() const;
   };
 
   virtual ~Trap() = default;
@@ -106,6 +107,9 @@ class Trap {
   // The layout has gained these pages, which the host sees in its own pool: accesses to them trap
   // too. Throws std::system_error.
   virtual void attach_host_pages(const PlacedPages& placed) = 0;
+  // Opens these pages of the arena in the host's view (trap/pool_view.h). After attach_host().
+  // Returns 0 or an errno.
+  [[nodiscard]] virtual int open_host(PageSpan pages) = 0;
   // To be called when the device's process has ended.
   virtual void detach_device(int device) = 0;
   // From now on threads of the host may call `resolver` when they get a signal for an access.

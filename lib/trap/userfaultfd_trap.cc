@@ -73,6 +73,7 @@ class UserfaultfdTrap final : public Trap {
   std::shared_ptr<const FaultSource> attach_device(
       int device, std::shared_ptr<TrappedProcess> process) override;
   void attach_host_pages(const PlacedPages& placed) override;
+  int open_host(PageSpan pages) override { return host_.changer.open(pages, true); }
   void detach_device(int device) override;
   void serve_host(InThreadResolver resolver) override {
     if (signals_host()) resolve_host_faults_by(resolver);
@@ -110,7 +111,7 @@ UserfaultfdTrap::Host::Host(const Parts& parts)
              [](std::uintptr_t address, std::size_t bytes) {
                return set_access(address, bytes, Access::none);
              }),
-      changer(*parts.layout, parts.pool_fds(), parts.huge_pages) {}
+      changer(*parts.layout, parts.pool_files(), parts.huge_pages) {}
 
 UserfaultfdTrap::Device::Device(const ArenaLayout& layout)
     : changer(layout),

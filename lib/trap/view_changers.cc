@@ -9,10 +9,14 @@
 
 namespace wherry::impl {
 
+int HostViewChanger::open(PageSpan pages, bool accessible) const {
+  return open_pool_view(layout_.base(), pages, pools_.front(),
+                        {userfaultfd(), huge_pages_, accessible});
+}
+
 int HostViewChanger::change_view(PageSpan span, Processor owner) {
-  return replace_pool_view({layout_.address_of(span.first), span.bytes(), span.offset()},
-                           pool_fds_[static_cast<std::size_t>(owner.index)], userfaultfd(),
-                           huge_pages_);
+  return show_pool({layout_.address_of(span.first), span.bytes(), span.offset()},
+                   pools_[static_cast<std::size_t>(owner.index)], {userfaultfd(), huge_pages_});
 }
 
 int HostViewChanger::forget_entries(std::span<const PageSpan> runs) {

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
+#include "trap/pool_view.h"
 #include "trap/trapped_process.h"
 #include "trap/view_changer.h"
 
@@ -14,14 +15,16 @@ namespace wherry::impl {
 
 class HostViewChanger final : public ViewChanger {
  public:
-  // pool_fds: those of all processors, borrowed. `huge_pages`: see map_pool_view().
-  HostViewChanger(const ArenaLayout& layout, std::vector<int> pool_fds, bool huge_pages)
-      : layout_(layout), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
+  // `pools`: those of all processors. `huge_pages`: see prepare_view().
+  HostViewChanger(const ArenaLayout& layout, std::vector<PoolFiles> pools, bool huge_pages)
+      : layout_(layout), pools_(std::move(pools)), huge_pages_(huge_pages) {}
 
   // Sets the userfaultfd with which the arena is registered; not called if there is none. Before
   // the first change.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
 
+  // See Trap::open_host(). `accessible`: see ViewOptions.
+  [[nodiscard]] int open(PageSpan pages, bool accessible) const;
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const PageSpan> runs) override;
   std::uint64_t count_mappings() override;
@@ -30,7 +33,7 @@ class HostViewChanger final : public ViewChanger {
   int userfaultfd() const { return uffd_ ? uffd_->fd() : -1; }
 
   const ArenaLayout& layout_;
-  const std::vector<int> pool_fds_;
+  const std::vector<PoolFiles> pools_;
   const bool huge_pages_;
   std::shared_ptr<const Userfaultfd> uffd_;
 };

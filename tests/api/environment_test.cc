@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -55,12 +56,14 @@ std::string name_of_device(int device) {
   return name;
 }
 
-// How many pool files of devices the process has open.
-int device_pools() {
-  int pools = 0;
+// How many pools of devices the process has open. All files of a pool have the same name.
+std::size_t device_pools() {
+  std::set<std::string> pools;
   for (const int fd : open_descriptors())
-    pools += file_of_descriptor(fd).find("wherry-pool-dev") != std::string::npos;
-  return pools;
+    if (const std::string name = file_of_descriptor(fd);
+        name.find("wherry-pool-dev") != std::string::npos)
+      pools.insert(name);
+  return pools.size();
 }
 
 // Shared between the host and a kernel without managed memory.

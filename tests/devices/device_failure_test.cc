@@ -154,7 +154,7 @@ TEST_CASE("A killed device is lost, and its process descriptor reports that at o
   const auto failure = device.wait_for_end();
   CHECK(failure.kind == Kind::lost);
   CHECK(failure.signal == SIGKILL);
-  CHECK(device.process().open_arena(TestDevice::open_bytes) == ESRCH);
+  CHECK(device.process().open_arena(TestDevice::twice_open) == ESRCH);
   CHECK(*value == 7);
 }
 

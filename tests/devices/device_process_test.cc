@@ -134,7 +134,7 @@ TEST_CASE("Memory of the arena beyond its open part is illegal until it is opene
     CHECK(failure->address == reinterpret_cast<std::uintptr_t>(beyond));
   }
   TestDevice device(arena);
-  REQUIRE(device.process().open_arena(2 * TestDevice::open_bytes) == 0);
+  REQUIRE(device.process().open_arena(TestDevice::twice_open) == 0);
   CHECK_FALSE(device.run_once([beyond] { *beyond = std::byte{2}; }));
   CHECK(*beyond == std::byte{2});
 }
@@ -155,7 +155,7 @@ TEST_CASE("A command to a device that has ended returns ESRCH") {
   TestArena arena;
   TestDevice device(arena);
   device.process().stop();
-  CHECK(device.process().open_arena(TestDevice::open_bytes) == ESRCH);
+  CHECK(device.process().open_arena(TestDevice::twice_open) == ESRCH);
   CHECK_FALSE(is_running(device.pid()));
 }
 

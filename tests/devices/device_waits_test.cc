@@ -98,7 +98,7 @@ TEST_CASE("A command survives a stop of host and device that is longer than its 
     ::kill(device.pid(), SIGSTOP);
     std::printf("asks\n");
     std::fflush(stdout);
-    const int error = device.process().open_arena(2 * TestDevice::open_bytes);
+    const int error = device.process().open_arena(TestDevice::twice_open);
     int* value = arena.take<int>(1);
     const bool failed = device.run_once([value] { *value = 7; }).has_value();
     std::printf("%d %d %d\n", error, failed ? 1 : 0, *value);
@@ -195,7 +195,7 @@ TEST_CASE("A module may take longer to load than a command's limit, and the devi
   auto loading = std::async(std::launch::async,
                             [&] { return resolve_kernel(device.process(), module.kernel()); });
   sleep_for(milliseconds(100));
-  CHECK(device.process().open_arena(2 * TestDevice::open_bytes) == 0);
+  CHECK(device.process().open_arena(TestDevice::twice_open) == 0);
   int* value = arena.take<int>(1);
   CHECK_FALSE(device.run_once([value] { *value = 5; }));
   CHECK(*value == 5);

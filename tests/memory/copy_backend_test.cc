@@ -57,10 +57,10 @@ class Depot {
   }
   CopyBackend& backend() { return *backend_; }
 
-  std::uint64_t pages(int p) { return allocated_bytes(pool(p).file().fd()) / page_size; }
+  std::uint64_t pages(int p) { return allocated_bytes(pool(p).file().fd_at(0)) / page_size; }
   bool holds(int p, PageIndex page) {
     const auto offset = static_cast<off_t>(offset_of(page));
-    return ::lseek(pool(p).file().fd(), offset, SEEK_DATA) == offset;
+    return ::lseek(pool(p).file().fd_at(0), offset, SEEK_DATA) == offset;
   }
   bool has_value(int p, PageIndex page, int wanted) {
     const std::byte* data = pool(p).alias(page);

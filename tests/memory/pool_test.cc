@@ -27,21 +27,21 @@ TEST_CASE("a pool's file is filled where it has no pages, and only there") {
   std::vector<std::byte> data(2 * page_size, std::byte{7});
   REQUIRE(pool.fill({{5}, 2}, data.data()));
   CHECK(*pool.alias({5}) == std::byte{7});
-  CHECK(allocated_bytes(pool.file().fd()) == 2 * page_size);
+  CHECK(allocated_bytes(pool.file().fd_at(0)) == 2 * page_size);
   CHECK(pool.fill({{6}, 1}, data.data()).status == OpStatus::occupied);
   REQUIRE(pool.fill_zero({{7}, 1}));
   CHECK(*pool.alias({7}) == std::byte{0});
   REQUIRE(pool.punch({{5}, 1}) == 0);
   REQUIRE(pool.fill_zero({{5}, 1}));
   CHECK(*pool.alias({5}) == std::byte{0});
-  CHECK(allocated_bytes(pool.file().fd()) == 3 * page_size);
+  CHECK(allocated_bytes(pool.file().fd_at(0)) == 3 * page_size);
 }
 
 // Linux creates the largest folio that fits, and fills what was not written with zeros.
 TEST_CASE("a part of a block is filled without filling a hole beside it") {
   SparsePoolFile pool("pool-test", block_size, HugePages::if_possible, permissions().userfaultfd());
   std::vector<std::byte> data(block_size, std::byte{7});
-  const int file = pool.file().fd();
+  const int file = pool.file().fd_at(0);
   const auto fill = [&](unsigned first, unsigned count) {
     REQUIRE(pool.fill({{first}, count}, data.data()));
     for (unsigned page = first; page < first + count; ++page)
@@ -97,7 +97,7 @@ TEST_CASE("a block is filled while a write of another block holds the file's loc
   CHECK(huge_entries(::getpid(), pool.block_alias(second).data()) == block_size);
   writer.join();
   CHECK(first);
-  CHECK(allocated_bytes(pool.file().fd()) == 2 * block_size);
+  CHECK(allocated_bytes(pool.file().fd_at(0)) == 2 * block_size);
 }
 
 TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be freed later") {
@@ -108,7 +108,7 @@ TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be fr
     return;
   }
   const std::vector<std::byte> data(block_size, std::byte{7});
-  REQUIRE(write_at(pool.file().fd(), 0, data) == int{block_size});
+  REQUIRE(write_at(pool.file().fd_at(0), 0, data) == int{block_size});
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);
   // The pipe holds a reference to the huge page.

@@ -21,7 +21,7 @@
 using namespace wherry;
 using namespace wherry::impl;
 using test::expect;
-using Way = HugeTmpfsFile::Way;
+using Way = HugeTmpfsFiles::Way;
 
 namespace {
 
@@ -37,14 +37,15 @@ void expect_huge_pages(const Fd& file) {
          "the file has no 2 MiB page");
 }
 
-// Makes a file, and checks that the process notices nothing except the result.
-HugeTmpfsFile create_unnoticed() {
+// Makes two files, and checks that the process notices nothing except the result.
+HugeTmpfsFiles create_unnoticed() {
   const std::set<int> before = test::open_descriptors();
   errno = EDOM;
-  HugeTmpfsFile made = create_on_huge_tmpfs("huge-test");
+  HugeTmpfsFiles made = create_on_huge_tmpfs("huge-test", 2);
   expect(errno == EDOM, "errno changed");
   std::set<int> after = test::open_descriptors();
-  if (made.file) after.erase(made.file.get());
+  for (const Fd& file : made.files) after.erase(file.get());
+  expect(made.files.empty() || made.files.size() == 2, "not as many files as asked for");
   expect(after == before, "a descriptor is left");
   expect(::waitpid(-1, nullptr, WNOHANG | __WALL) == -1 && errno == ECHILD, "a child is left");
   return made;
@@ -70,9 +71,9 @@ bool has_user_namespaces() {
 TEST_CASE("a file of a tmpfs of its own has huge pages") {
   if (::geteuid() != 0) return;  // the next test
   check_in_child([] {
-    const HugeTmpfsFile made = create_unnoticed();
+    const HugeTmpfsFiles made = create_unnoticed();
     expect(made.way == Way::own_privilege, reason_of(made));
-    expect_huge_pages(made.file);
+    for (const Fd& file : made.files) expect_huge_pages(file);
   });
 }
 
@@ -83,11 +84,11 @@ TEST_CASE("an ordinary user gets a file with huge pages through a user namespace
   }
   check_in_child([] {
     test::become_nobody();
-    const HugeTmpfsFile made = create_unnoticed();
+    const HugeTmpfsFiles made = create_unnoticed();
     expect(made.way == Way::user_namespace, reason_of(made));
-    expect_huge_pages(made.file);
+    for (const Fd& file : made.files) expect_huge_pages(file);
     struct stat status {};
-    expect(::fstat(made.file.get(), &status) == 0 && status.st_uid == ::geteuid(),
+    expect(::fstat(made.files.front().get(), &status) == 0 && status.st_uid == ::geteuid(),
            "the file belongs to another user");
   });
 }
@@ -107,8 +108,8 @@ TEST_CASE("what forbids a tmpfs of its own is named, and nothing is left") {
   check_in_child([row] {
     test::become_nobody();
     test::forbid_system_call(row.call, row.action);
-    const HugeTmpfsFile made = create_unnoticed();
-    expect(!made.file && made.way == Way::none, "a file was made");
+    const HugeTmpfsFiles made = create_unnoticed();
+    expect(made.files.empty() && made.way == Way::none, "a file was made");
     expect(std::string_view(made.refused) == row.refused && made.error == row.error,
            reason_of(made));
   });

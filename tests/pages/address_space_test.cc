@@ -153,3 +153,36 @@ TEST_CASE("a range begins at a multiple of the alignment if such a place is free
   CHECK(space.allocate(7 * block_size, 0)->offset == 0);
   CHECK(space.allocate(6 * block_size, 0)->offset == 9 * block_size);
 }
+
+TEST_CASE("in a striped arena an allocation begins at an offset of at least its size") {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  AddressSpace space(1024 * gib, 896 * gib);
+  for (const std::uint64_t bytes : {gib, 100 * gib, 64 * block_size, block_size}) {
+    const auto allocation = space.allocate(bytes, 0);
+    REQUIRE(allocation);
+    CAPTURE(bytes, allocation->offset);
+    CHECK(allocation->offset >= bytes);
+  }
+}
+
+TEST_CASE("a device's own memory is placed after the striped part, and nowhere else") {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  AddressSpace space(16 * gib, 12 * gib);
+  const Ownership device{Processor::device(0), 0};
+  const auto large = space.allocate(3 * gib, 0, device);
+  REQUIRE(large);
+  CHECK(large->offset == 12 * gib);
+  const auto small = space.allocate(4096, 0, device);
+  REQUIRE(small);
+  CHECK(small->offset == 15 * gib);
+  CHECK_FALSE(space.allocate(gib, 0, device));
+
+  // Managed memory uses all of it.
+  CHECK(space.allocate(12 * gib, 0));
+  CHECK(space.allocate(gib - block_size, 0));
+  CHECK_FALSE(space.allocate(block_size, 0));
+
+  REQUIRE(space.begin_free(large->offset));
+  space.end_free(*large);
+  CHECK(space.allocate(3 * gib, 0, device)->offset == 12 * gib);
+}

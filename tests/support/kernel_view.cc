@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <numaif.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -54,40 +57,56 @@ std::string pool_name(int processor) {
   return processor == 0 ? "wherry-pool-host" : "wherry-pool-dev" + std::to_string(processor - 1);
 }
 
-PoolFile::PoolFile(int processor) : fd_(-1) {
+PoolFile::PoolFile(int processor) {
   const std::string wanted = pool_name(processor);
+  std::set<std::pair<dev_t, ino_t>> known;
   for (const int fd : open_descriptors()) {
     // The link is "/memfd:NAME (deleted)", or a path that ends in "NAME (deleted)".
     std::string name = file_of_descriptor(fd);
     name = name.substr(0, name.find(" (deleted)"));
     name = name.substr(name.find_last_of("/:") + 1);
-    if (name == wanted) {
-      fd_ = ::dup(fd);
-      break;
-    }
+    struct stat status {};
+    if (name != wanted || ::fstat(fd, &status) != 0) continue;
+    // Other objects of this class have descriptors of the same files.
+    if (known.emplace(status.st_dev, status.st_ino).second) files_.push_back(::dup(fd));
   }
-  if (fd_ < 0) throw std::runtime_error("no descriptor of this process is " + wanted);
+  if (files_.empty()) throw std::runtime_error("no descriptor of this process is " + wanted);
 }
 
 PoolFile::~PoolFile() {
-  ::close(fd_);
+  for (const int fd : files_) ::close(fd);
+}
+
+int PoolFile::file_with(const void* address) const {
+  const auto offset = static_cast<off_t>(pool_offset(address));
+  for (const int fd : files_) {
+    const off_t data = ::lseek(fd, offset, SEEK_DATA);
+    if (data < 0 && errno != ENXIO) no_answer("SEEK_DATA");
+    if (data == offset) return fd;
+  }
+  return -1;
 }
 
 bool PoolFile::holds(const void* address) const {
-  const auto offset = static_cast<off_t>(pool_offset(address));
-  const off_t data = ::lseek(fd_, offset, SEEK_DATA);
-  if (data < 0 && errno != ENXIO) no_answer("SEEK_DATA");
-  return data == offset;
+  return file_with(address) >= 0;
 }
 
 std::uint64_t PoolFile::allocated_bytes() const {
-  return test::allocated_bytes(fd_);
+  std::uint64_t bytes = 0;
+  for (const int fd : files_) bytes += test::allocated_bytes(fd);
+  return bytes;
+}
+
+int PoolFile::files_in_use() const {
+  return static_cast<int>(
+      std::ranges::count_if(files_, [](int fd) { return test::allocated_bytes(fd) != 0; }));
 }
 
 int PoolFile::node_of(const void* address) const {
-  if (!holds(address)) throw std::runtime_error("the pool holds no page for this address");
+  const int fd = file_with(address);
+  if (fd < 0) throw std::runtime_error("the pool holds no page for this address");
   const auto offset = static_cast<off_t>(pool_offset(address));
-  void* page = ::mmap(nullptr, page_bytes, PROT_READ, MAP_SHARED, fd_, offset);
+  void* page = ::mmap(nullptr, page_bytes, PROT_READ, MAP_SHARED, fd, offset);
   if (page == MAP_FAILED) no_answer("mmap of a pool");
   static_cast<void>(*static_cast<const volatile char*>(page));
   const int node = node_or_error(0, page);
@@ -160,16 +179,26 @@ bool userfaultfd_tracks_memory() {
 std::uint64_t huge_entries(pid_t process, const void* address) {
   std::ifstream smaps("/proc/" + std::to_string(process) + "/smaps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-  bool inside = false;
+  std::uintptr_t begin = 0, end = 0, last_end = 0;
+  std::uint64_t offset = 0, next_offset = 0;
+  std::uint64_t bytes = 0;  // of the run of mappings that is being read
+  bool inside = false;      // that run contains the address
   for (std::string line; std::getline(smaps, line);) {
-    std::uintptr_t begin = 0, end = 0;
     std::uint64_t kib = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
-      inside = begin <= wanted && wanted < end;
-    else if (inside && std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1)
-      return kib * 1024;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx ", &begin, &end, &offset) == 3) {
+      if (begin != last_end || offset != next_offset) {
+        if (inside) return bytes;
+        bytes = 0;
+      }
+      inside = inside || (begin <= wanted && wanted < end);
+      last_end = end;
+      next_offset = offset + (end - begin);
+    } else if (std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1) {
+      bytes += kib * 1024;
+    }
   }
-  no_answer("smaps");
+  if (!inside) no_answer("smaps");
+  return bytes;
 }
 
 std::optional<int> mapped_node(pid_t process, const void* address) {

@@ -10,13 +10,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace wherry::test {
 
 // "wherry-pool-host" for processor 0, "wherry-pool-dev0" for processor 1, and so on.
 std::string pool_name(int processor);
 
-// One processor's pool file.
+// One processor's pool, which may be divided among several files of the same name and size.
 class PoolFile {
  public:
   explicit PoolFile(int processor);
@@ -26,15 +27,20 @@ class PoolFile {
 
   // Whether the pool has a page for this managed address (SEEK_DATA).
   bool holds(const void* address) const;
-  // The bytes that the pool's file occupies (st_blocks).
+  // The bytes that the pool's files occupy (st_blocks).
   std::uint64_t allocated_bytes() const;
   // The NUMA node of the page that the pool holds for this address. Maps the page in this process
   // for a moment, through a mapping of its own. Requires: holds(address), and that the page does
   // not move meanwhile.
   int node_of(const void* address) const;
+  // How many files of the pool hold pages.
+  int files_in_use() const;
 
  private:
-  int fd_;
+  // The file that holds a page for this address; -1: none.
+  int file_with(const void* address) const;
+
+  std::vector<int> files_;
 };
 
 // Offset of a managed address in every pool file, from the mapping that contains it in
@@ -61,7 +67,7 @@ Permissions permissions(pid_t process, const void* address);
 bool userfaultfd_tracks_memory();
 
 // How many bytes of a pool the process maps by huge page-table entries, in the mapping that
-// contains the address.
+// contains the address, and those that continue it with the next offset.
 std::uint64_t huge_entries(pid_t process, const void* address);
 
 // The NUMA node of the page that `process` has mapped at the address, or nothing if none is mapped.

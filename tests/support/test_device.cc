@@ -27,7 +27,9 @@ impl::TrapMode chosen_trap() {
 TestArena::TestArena()
     : range_(impl::Mapping::reserve(bytes, impl::block_size)),
       pool_("wherry-test-pool", bytes, impl::HugePages::never) {
-  if (impl::map_pool_view({base(), bytes, 0}, bytes, pool_.fd(), /*huge_pages=*/false) != 0)
+  if (impl::map_closed(base(), {pool_.fd(), 0, bytes}) != 0 ||
+      impl::prepare_view(base(), bytes, /*huge_pages=*/false) != 0 ||
+      impl::set_access(base(), bytes, impl::Access::write) != 0)
     throw std::runtime_error("cannot map the test's pool");
 }
 
@@ -41,8 +43,8 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   }
   options.ordinal = ordinal;
   options.layout = &arena.layout();
-  options.arena_open = open_bytes;
-  options.pool_fds = {arena.pool_fd()};
+  options.arena_open = {{{0}, open_bytes / impl::page_size}};
+  options.pools = {{{}, {arena.pool_fd()}}};
   options.workers = workers;
   options.trap = chosen_trap();
   process_ = impl::DeviceProcess::start(options);

@@ -50,6 +50,7 @@ std::optional<std::uintptr_t> resolve_kernel(impl::DeviceProcess& process,
 class TestDevice {
  public:
   static constexpr std::size_t open_bytes = std::size_t{64} << 20;
+  static constexpr impl::PageSpan twice_open{{0}, 2 * open_bytes / impl::page_size};
 
   explicit TestDevice(
       const TestArena& arena, int ordinal = 0, int workers = 2, const impl::Annex* annex = nullptr,

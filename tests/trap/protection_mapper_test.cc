@@ -128,7 +128,7 @@ TEST_CASE("pages are filled, mapped, protected and unmapped, and their neighbour
   CHECK(s.rights({16}) == "rw-");
   CHECK(s.rights({18}) == "---");
   *reinterpret_cast<int*>(s.at({17})) = 5;
-  CHECK(test::allocated_bytes(s.pool.file().fd()) == 2 * page_size);
+  CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == 2 * page_size);
 
   REQUIRE(s.mapper.write_protect({{17}, 1}));
   CHECK(s.rights({17}) == "r--");
@@ -183,7 +183,7 @@ TEST_CASE("a process stays within its budget of mappings, and every page can be 
     REQUIRE(*reinterpret_cast<std::uint64_t*>(s.at({page})) == page);
   }
   CHECK(count_mappings(::getpid()) <= before + slack + 200);
-  CHECK(test::allocated_bytes(s.pool.file().fd()) == 1000 * page_size);
+  CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == 1000 * page_size);
 }
 
 TEST_CASE(
@@ -296,7 +296,7 @@ TEST_CASE("without a process nothing is filled, and every call reports that") {
   Setup s;
   CHECK(s.mapper.zero({{0}, 1}).status == OpStatus::process_gone);
   CHECK(s.mapper.unmap({{0}, 1}).status == OpStatus::process_gone);
-  CHECK(test::allocated_bytes(s.pool.file().fd()) == 0);
+  CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == 0);
 }
 
 TEST_CASE("a posted fault is read once, changes protection in its own process, and is answered") {

@@ -31,14 +31,16 @@ struct Setup {
                            }};
 
   Setup() {
-    REQUIRE(arena.open(arena_bytes) == 0);
+    REQUIRE(set_access(arena.layout().base(), arena_bytes, Access::write) == 0);
     REQUIRE(uffd->register_range(arena.layout().base(), arena.layout().bytes()) == 0);
     mapper.attach(uffd);
   }
   volatile std::uint64_t* word(PageIndex page) const {
     return reinterpret_cast<volatile std::uint64_t*>(arena.layout().address_of(page));
   }
-  std::uint64_t pages_held() { return wherry::test::allocated_bytes(pool.file().fd()) / page_size; }
+  std::uint64_t pages_held() {
+    return wherry::test::allocated_bytes(pool.file().fd_at(0)) / page_size;
+  }
 };
 
 }  // namespace
@@ -103,13 +105,13 @@ TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as be
   }
   constexpr PageSpan block{{2 * pages_per_block}, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
-  REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
+  REQUIRE(write_at(s.pool.file().fd_at(0), block.offset(), source) == int{block_size});
   // An old page table may prevent a single entry, if Linux cannot free it. It prevents nothing
   // else.
   if (GENERATE(false, true)) {
     REQUIRE(s.mapper.map_resident(block, false));
     REQUIRE(s.pool.punch(block) == 0);
-    REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
+    REQUIRE(write_at(s.pool.file().fd_at(0), block.offset(), source) == int{block_size});
     const OpStatus status = s.mapper.map_whole(block).status;
     if (status == OpStatus::incomplete) {
       CHECK(s.mapper.map_resident(block, false).status == OpStatus::occupied);

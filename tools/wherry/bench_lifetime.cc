@@ -78,7 +78,7 @@ void measure_teardown(const BenchScale& scale, std::span<Figures> figures) {
     rates.value.push_back(free_managed_rate(bytes, in));
     std::optional<PlainMemory> memory;
     memory.emplace(bytes, PlainMemory::Pages::huge,
-                   impl::create_on_huge_tmpfs("plain-memory").file.release());
+                   impl::create_on_huge_tmpfs("plain-memory").take_only().release());
     rates.limit.push_back(free_plain_rate(memory));
     memory.emplace(bytes, PlainMemory::Pages::huge);
     rates.peer.push_back(free_plain_rate(memory));

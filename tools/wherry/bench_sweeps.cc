@@ -33,7 +33,7 @@ void set_device(std::size_t bytes) {
 
 // An empty file on a tmpfs with huge pages; -1 if this process may have none.
 int huge_file() {
-  return impl::create_on_huge_tmpfs("plain-memory").file.release();
+  return impl::create_on_huge_tmpfs("plain-memory").take_only().release();
 }
 
 managed_array<std::uint64_t> managed_words(std::size_t bytes) {

@@ -136,11 +136,11 @@ std::string pools_text(const Survey& survey) {
 std::string_view huge_pools_at(const Survey& survey) {
   if (survey.features.keeps_holes) {
     switch (survey.features.huge_tmpfs) {
-      case impl::HugeTmpfsFile::Way::own_privilege:
+      case impl::HugeTmpfsFiles::Way::own_privilege:
         return "tmpfs";
-      case impl::HugeTmpfsFile::Way::user_namespace:
+      case impl::HugeTmpfsFiles::Way::user_namespace:
         return "tmpfs in a user namespace";
-      case impl::HugeTmpfsFile::Way::none:
+      case impl::HugeTmpfsFiles::Way::none:
         break;
     }
   }

@@ -94,9 +94,9 @@ KernelFeatures probe_features() {
   // A raw system call, because glibc 2.36 declares pidfd_open with C++ linkage.
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
-  const HugeTmpfsFile huge = create_on_huge_tmpfs("wherry-probe");
+  const HugeTmpfsFiles huge = create_on_huge_tmpfs("wherry-probe");
   features.huge_tmpfs = huge.way;
-  if (!huge.file) features.huge_tmpfs_refusal = reason_of(huge);
+  if (huge.files.empty()) features.huge_tmpfs_refusal = reason_of(huge);
   features.keeps_holes = MemoryFile::kernel_keeps_holes();
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();
@@ -125,7 +125,7 @@ std::vector<Capability> KernelFeatures::capabilities() const {
   add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,
       "prefetches are copied by kernel threads; without it by the library's threads",
       io_uring_remedy(permissions, io_uring_disabled));
-  const bool own_tmpfs = huge_tmpfs != HugeTmpfsFile::Way::none;
+  const bool own_tmpfs = huge_tmpfs != HugeTmpfsFiles::Way::none;
   add("huge pages in own tmpfs", own_tmpfs, false,
       "2 MiB pages in pools, and with them prefetches at several times the speed",
       huge_tmpfs_refusal +

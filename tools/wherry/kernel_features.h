@@ -32,7 +32,7 @@ struct KernelFeatures {
   std::optional<int> io_uring_disabled;  // exists if the kernel is 6.6 or later and has io_uring
   bool pidfd = false;
   // How a detached tmpfs with huge=always can be made, and why not.
-  impl::HugeTmpfsFile::Way huge_tmpfs = impl::HugeTmpfsFile::Way::none;
+  impl::HugeTmpfsFiles::Way huge_tmpfs = impl::HugeTmpfsFiles::Way::none;
   std::string huge_tmpfs_refusal;
   bool keeps_holes = false;  // and the kernel does not fill the holes of its files
   bool move_pages = false;   // the kernel reports which node holds a page

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <wherry/wherry.hpp>
 
 #include "base/environment.h"
@@ -31,18 +32,23 @@ std::string pool_name(const std::string& target) {
 
 std::vector<PoolFile> open_pools() {
   std::vector<PoolFile> pools;
+  std::set<std::pair<dev_t, ino_t>> seen;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
     PoolFile pool;
     pool.name = pool_name(std::filesystem::read_symlink(entry.path(), ignored).string());
     struct stat status {};
     if (pool.name.empty() || ::stat(entry.path().c_str(), &status) != 0) continue;
-    const bool known = std::any_of(pools.begin(), pools.end(),
-                                   [&](const PoolFile& other) { return other.name == pool.name; });
-    if (known) continue;
+    if (!seen.insert({status.st_dev, status.st_ino}).second) continue;
     pool.size = static_cast<std::uint64_t>(status.st_size);
     pool.used = static_cast<std::uint64_t>(status.st_blocks) * 512;
-    pools.push_back(std::move(pool));
+    // A pool may have several files of the same name.
+    const auto known =
+        std::ranges::find_if(pools, [&](const PoolFile& other) { return other.name == pool.name; });
+    if (known == pools.end())
+      pools.push_back(std::move(pool));
+    else
+      known->used += pool.used;
   }
   // The host first, although "wherry-pool-host" sorts after "wherry-pool-dev0".
   std::sort(pools.begin(), pools.end(), [](const PoolFile& a, const PoolFile& b) {

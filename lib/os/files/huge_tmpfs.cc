@@ -23,7 +23,7 @@ struct Attempt {
   // The caller's, which the new user namespace does not show.
   uid_t user;
   gid_t group;
-  HugeTmpfsFile made;
+  HugeTmpfsFiles made;  // with room for all files: the helper must not allocate
   // Here, so that this process closes them if the helper is killed.
   Fd context;
   Fd mount;
@@ -51,10 +51,11 @@ void create(Attempt& attempt) {
   const int mount = attempt.mount.get();
   if (mount < 0) return attempt.fail();
   attempt.begin("openat");
-  attempt.made.file =
-      Fd(::openat(mount, attempt.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!attempt.made.file) return attempt.fail();
-  ::unlinkat(mount, attempt.name, 0);
+  for (Fd& file : attempt.made.files) {
+    file = Fd(::openat(mount, attempt.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return attempt.fail();
+    ::unlinkat(mount, attempt.name, 0);
+  }
 }
 
 bool write_to(const char* path, std::span<const char> text) {
@@ -85,23 +86,24 @@ void create_in_namespace(void* pointer) {
 
 }  // namespace
 
-HugeTmpfsFile create_on_huge_tmpfs(const std::string& name) {
+HugeTmpfsFiles create_on_huge_tmpfs(const std::string& name, unsigned count) {
   struct Method {
-    HugeTmpfsFile::Way way;
+    HugeTmpfsFiles::Way way;
     int namespaces;
     void (*create)(void*);
   };
   constexpr Method methods[] = {
-      {HugeTmpfsFile::Way::own_privilege, 0, create_here},
-      {HugeTmpfsFile::Way::user_namespace, CLONE_NEWUSER | CLONE_NEWNS, create_in_namespace},
+      {HugeTmpfsFiles::Way::own_privilege, 0, create_here},
+      {HugeTmpfsFiles::Way::user_namespace, CLONE_NEWUSER | CLONE_NEWNS, create_in_namespace},
   };
   Attempt attempt{name.c_str(), ::geteuid(), ::getegid(), {}, {}, {}};
-  HugeTmpfsFile& made = attempt.made;
+  HugeTmpfsFiles& made = attempt.made;
+  made.files.resize(count);
   for (const Method& method : methods) {
     const HelperEnd end = call_in_helper(CLONE_FILES | method.namespaces, method.create, &attempt);
-    if (made.file) {
+    if (made.files.back()) {
       made.way = method.way;
-      break;
+      return std::move(made);
     }
     if (end.start_error != 0) {
       made.refused = "clone";
@@ -111,10 +113,11 @@ HugeTmpfsFile create_on_huge_tmpfs(const std::string& name) {
     if (end.killed) made.error = EACCES;
     if (end.killed || made.error != EPERM) break;
   }
+  made.files.clear();
   return std::move(made);
 }
 
-std::string reason_of(const HugeTmpfsFile& refused) {
+std::string reason_of(const HugeTmpfsFiles& refused) {
   return fmt::format("{} is refused ({})", refused.refused, std::strerror(refused.error));
 }
 

@@ -5,30 +5,34 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "os/files/fd.h"
 
 namespace wherry::impl {
 
-struct HugeTmpfsFile {
+struct HugeTmpfsFiles {
   enum class Way {
     none,
     own_privilege,   // CAP_SYS_ADMIN
     user_namespace,  // of a helper
   };
 
-  Fd file;
+  std::vector<Fd> files;  // way none: empty
   Way way = Way::none;
   // way none: the system call that the helper could not make, and its error.
   const char* refused = "";
   int error = 0;
+
+  // The only file of one; empty: there is none.
+  Fd take_only() && { return files.empty() ? Fd() : std::move(files.front()); }
 };
 
-// Creates an empty file, closed on exec. Any thread. Throws std::system_error if there is no memory
-// for the helper's stack.
-HugeTmpfsFile create_on_huge_tmpfs(const std::string& name);
+// Creates `count` empty files of that name on one tmpfs, closed on exec. Any thread. Throws
+// std::system_error if there is no memory for the helper's stack.
+HugeTmpfsFiles create_on_huge_tmpfs(const std::string& name, unsigned count = 1);
 
 // "fsopen is refused (Operation not permitted)", for way none.
-std::string reason_of(const HugeTmpfsFile& refused);
+std::string reason_of(const HugeTmpfsFiles& refused);
 
 }  // namespace wherry::impl

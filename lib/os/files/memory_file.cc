@@ -89,22 +89,35 @@ bool keeps_holes(int fd) {
 
 bool MemoryFile::kernel_keeps_holes() {
   static const bool keeps = [] {
-    const Fd file = create_on_huge_tmpfs("wherry-probe").file;
+    const Fd file = create_on_huge_tmpfs("wherry-probe").take_only();
     return file && set_file_size(file.get(), huge_page) == 0 && keeps_holes(file.get());
   }();
   return keeps;
 }
 
-MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
-  attach_interposers();  // mlockall() must not populate the file
+MemoryFile::MemoryFile(Fd fd, bool huge)
+    : fd_(std::move(fd)), identity_(identify_file(fd_.get())), huge_(huge) {}
+
+MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted)
+    : MemoryFile(std::move(create(name, bytes, wanted, 1).front())) {}
+
+std::vector<MemoryFile> MemoryFile::create(const std::string& name, std::size_t bytes,
+                                           HugePages wanted, unsigned count) {
+  attach_interposers();  // mlockall() must not populate the files
+  std::vector<Fd> fds;
   if (wanted == HugePages::if_possible && kernel_keeps_holes())
-    fd_ = create_on_huge_tmpfs(name).file;
-  huge_ = fd_ || memfds_have_huge_pages();
-  if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
-  if (!fd_) throw_errno(errno, "memfd_create " + name);
-  if (const int error = set_file_size(fd_.get(), bytes))
-    throw_errno(error, "cannot size pool file " + name);
-  identity_ = identify_file(fd_.get());
+    fds = create_on_huge_tmpfs(name, count).files;
+  const bool huge = !fds.empty() || memfds_have_huge_pages();
+  fds.resize(count);
+  std::vector<MemoryFile> files;
+  for (Fd& fd : fds) {
+    if (!fd) fd = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
+    if (!fd) throw_errno(errno, "memfd_create " + name);
+    if (const int error = set_file_size(fd.get(), bytes))
+      throw_errno(error, "cannot size pool file " + name);
+    files.push_back(MemoryFile(std::move(fd), huge));
+  }
+  return files;
 }
 
 int MemoryFile::punch(std::uint64_t offset, std::uint64_t bytes) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "os/files/fd.h"
 #include "os/files/file_identity.h"
@@ -25,6 +26,9 @@ class MemoryFile {
   // `name`: shown as /memfd:NAME or /NAME in /proc/PID/maps and /proc/PID/fd. Throws
   // std::system_error.
   MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted);
+  // Creates several such files. All of them have huge pages, or none has.
+  static std::vector<MemoryFile> create(const std::string& name, std::size_t bytes,
+                                        HugePages wanted, unsigned count);
 
   int fd() const { return fd_.get(); }
   // Whether the file may have huge pages. Then a write, or an access through a mapping that permits
@@ -56,6 +60,8 @@ class MemoryFile {
   static bool kernel_keeps_holes();
 
  private:
+  MemoryFile(Fd fd, bool huge);
+
   Fd fd_;
   FileIdentity identity_;
   bool huge_ = false;

@@ -72,30 +72,36 @@ Mapping Mapping::zeroed(std::size_t bytes) {
 Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access,
                             bool huge_pages) {
   Mapping mapping = reserve(bytes, alignment);
-  if (::mmap(mapping.data(), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
-      MAP_FAILED)
-    throw_errno(errno, "cannot map a pool");
-  int error = keep_sparse(mapping.data(), bytes, huge_pages);
-  if (error == 0) error = set_access(mapping.address(), bytes, access);
+  int error = map_closed(mapping.address(), {fd, 0, bytes});
+  if (error == 0) error = prepare_view(mapping.address(), bytes, huge_pages);
+  if (error == 0) error = mapping.open_alias(0, bytes, access);
   if (error != 0) throw_errno(error, "cannot map a pool");
+  return mapping;
+}
+
+int Mapping::open_alias(std::uint64_t offset, std::size_t bytes, Access access) const {
+  if (const int error = set_access(address() + offset, bytes, access)) return error;
   // Each page is read once and then punched. Without this hint the punch first marks the page as
   // recently used, which costs 3 to 10 % of the time of a move. If Linux refuses the hint,
   // moves are only slower.
-  ::madvise(mapping.data(), bytes, MADV_SEQUENTIAL);
-  return mapping;
+  ::madvise(data() + offset, bytes, MADV_SEQUENTIAL);
+  return 0;
 }
 
 Mapping::~Mapping() {
   if (start_ != nullptr) ::munmap(start_, bytes_);
 }
 
-int map_pool_view(const FileView& view, std::size_t open_bytes, int fd, bool huge_pages) {
-  void* place = reinterpret_cast<void*>(view.start);
-  if (::mmap(place, view.bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
-             static_cast<off_t>(view.offset)) == MAP_FAILED)
-    return errno;
-  if (const int error = keep_sparse(place, view.bytes, huge_pages)) return error;
-  return open_bytes == 0 ? 0 : set_access(view.start, open_bytes, Access::write);
+int map_closed(std::uintptr_t start, const FilePart& part) {
+  return ::mmap(reinterpret_cast<void*>(start), part.bytes, PROT_NONE,
+                MAP_SHARED | MAP_FIXED | MAP_NORESERVE, part.fd,
+                static_cast<off_t>(part.offset)) == MAP_FAILED
+             ? errno
+             : 0;
+}
+
+int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages) {
+  return keep_sparse(reinterpret_cast<void*>(start), bytes, huge_pages);
 }
 
 int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages) {

@@ -16,6 +16,13 @@ enum class Access : std::uint32_t {
   write,  // and read
 };
 
+// A part of a file that is mapped.
+struct FilePart {
+  int fd = -1;
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+};
+
 class Mapping {
  public:
   Mapping() = default;
@@ -32,6 +39,9 @@ class Mapping {
   // creates a huge one where the file has them. Throws std::system_error.
   static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access,
                             bool huge_pages = false);
+  // Makes a part of an alias accessible that was mapped by map_closed() and prepare_view(). Returns
+  // 0 or an errno.
+  [[nodiscard]] int open_alias(std::uint64_t offset, std::size_t bytes, Access access) const;
 
   Mapping(Mapping&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -60,12 +70,15 @@ struct FileView {
   std::uint64_t offset = 0;  // in the file
 };
 
-// Maps the file shared at that place; accessible from the start up to `open_bytes`, inaccessible
-// after that; not inherited by fork() and not in core dumps. This is how every processor maps its
-// pool. With `huge_pages`, huge page-table entries are permitted; only where Linux does not
-// fill the file's holes (MemoryFile::kernel_keeps_holes()). Returns 0 or an errno.
-[[nodiscard]] int map_pool_view(const FileView& view, std::size_t open_bytes, int fd,
-                                bool huge_pages);
+// This is how every processor maps its pool, in two steps.
+// map_closed(): maps the part shared, in place of whatever is mapped there, inaccessible. Returns 0
+// or an errno.
+// prepare_view(): what was mapped so in this range is not inherited by fork() and not in core
+// dumps. With `huge_pages`, huge page-table entries are permitted; only where Linux does not fill
+// the file's holes (MemoryFile::kernel_keeps_holes()). Required before the range becomes
+// accessible. Returns 0 or an errno.
+[[nodiscard]] int map_closed(std::uintptr_t start, const FilePart& part);
+[[nodiscard]] int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages);
 
 // Replaces whatever is mapped at the place, atomically for threads that use it meanwhile, and with
 // no page mapped yet. The place is registered with `userfaultfd` from then on; the call returns
@@ -92,7 +105,7 @@ struct FileView {
 [[nodiscard]] int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes);
 
 // Maps part of a file, shared, in place of whatever is mapped there, atomically for threads that
-// use it meanwhile; not inherited by fork(). `huge_pages`: as for map_pool_view(). Returns 0, or an
+// use it meanwhile; not inherited by fork(). `huge_pages`: as for prepare_view(). Returns 0, or an
 // errno with nothing changed.
 [[nodiscard]] int map_file_range(std::uintptr_t start, std::size_t bytes, int fd,
                                  std::uint64_t offset, Access access, bool huge_pages);

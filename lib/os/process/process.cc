@@ -80,13 +80,9 @@ void drop_inherited_output() {
 }
 
 void keep_descriptors(std::span<const int> kept) {
-  std::array<int, 16> sorted;
-  WHERRY_CHECK(kept.size() <= sorted.size(), "{} descriptors", kept.size());
-  const auto end = std::copy(kept.begin(), kept.end(), sorted.begin());
-  std::sort(sorted.begin(), end);
   unsigned next = STDERR_FILENO + 1;
-  for (auto fd = sorted.begin(); fd != end; ++fd) {
-    const auto number = static_cast<unsigned>(*fd);
+  for (const int fd : kept) {
+    const auto number = static_cast<unsigned>(fd);
     if (number < next) continue;
     if (number > next) ::close_range(next, number - 1, 0);
     next = number + 1;

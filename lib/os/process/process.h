@@ -65,7 +65,8 @@ void admit_to_memory(pid_t other);
 void detach_from_application(const char* name);
 // Drops unwritten data in stdio's buffers: it belongs to the application, which will write it.
 void drop_inherited_output();
-// Closes all descriptors except the first three and those listed. stdin becomes /dev/null.
+// Closes all descriptors except the first three and those listed, in ascending order. stdin becomes
+// /dev/null.
 void keep_descriptors(std::span<const int> kept);
 // Continues with function(argument), which must not return, on another stack.
 [[noreturn]] void continue_on_stack(AddressRange stack, void (*function)(void*), void* argument);

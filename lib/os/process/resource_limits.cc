@@ -29,6 +29,10 @@ std::uint64_t address_space_limit() {
   return soft_limit(RLIMIT_AS);
 }
 
+std::uint64_t descriptors_limit() {
+  return soft_limit(RLIMIT_NOFILE);
+}
+
 std::uint64_t address_space_in_use() {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/statm", "re"),
                                                    std::fclose);

@@ -16,6 +16,9 @@ std::uint64_t file_size_limit();
 std::uint64_t address_space_limit();
 std::uint64_t address_space_in_use();
 
+// How many descriptors the process may have (RLIMIT_NOFILE).
+std::uint64_t descriptors_limit();
+
 // Sets a file's size. Returns 0 or an errno. Returns EFBIG above RLIMIT_FSIZE without calling
 // Linux, which would also send SIGXFSZ; that ends most programs.
 [[nodiscard]] int set_file_size(int fd, std::size_t bytes);
