@@ -57,20 +57,15 @@ class Prefetcher::PrefetchJob final : public Copiers::Job {
   }
 
   std::unique_ptr<Copiers::Task> next_task() override;
-  bool has_more() const override { return range_ < ranges_.size() || !arrived_.empty(); }
+  bool has_more() const override { return range_ < ranges_.size(); }
   void finish(Copiers::Task& task) override {
     BlockPart& part = static_cast<PrefetchTask&>(task).part;
     if (part.stuck) full_ |= part.to().bit();
     open_.erase(std::ranges::find(open_, part.block));
-    if (part.is_last) return;
-    --bringing_;
-    if (part.enters_last) arrived_.push_back(std::move(part));
   }
   void done() override { done_(); }
 
  private:
-  // Returns null if no block is left, or the next one only after another task is done.
-  std::unique_ptr<PrefetchTask> next_to_bring();
   void end_range() {
     ++range_;
     order_.reset();
@@ -85,8 +80,6 @@ class Prefetcher::PrefetchJob final : public Copiers::Job {
   std::optional<StripedOrder> order_;  // what is left of it; nullopt: it was not begun
   std::vector<BlockIndex> open_;       // blocks of the tasks that were taken and are not done
   ProcessorMask full_ = 0;             // full pools: nothing more is prefetched there
-  unsigned bringing_ = 0;              // open tasks whose pages may not be there yet
-  std::vector<BlockPart> arrived_;     // to be mapped when the pages of all tasks are there
 };
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
@@ -125,21 +118,6 @@ bool Prefetcher::is_done(PageSpan pages, Processor to) const {
 // ---- the tasks of a job
 
 std::unique_ptr<Copiers::Task> Prefetcher::PrefetchJob::next_task() {
-  auto task = next_to_bring();
-  if (task) {
-    ++bringing_;
-  } else if (range_ == ranges_.size() && bringing_ == 0 && !arrived_.empty()) {
-    BlockPart part = std::move(arrived_.back());
-    arrived_.pop_back();
-    part.is_last = true;
-    part.patience.reset();
-    task = std::make_unique<PrefetchTask>(prefetcher_, std::move(part));
-  }
-  if (task) open_.push_back(task->part.block);
-  return task;
-}
-
-std::unique_ptr<Prefetcher::PrefetchTask> Prefetcher::PrefetchJob::next_to_bring() {
   while (range_ < ranges_.size()) {
     Range range = ranges_[range_];
     const PageSpan all = kind_ == PrefetchRequest::Kind::discard ? range.whole : range.pages;
@@ -158,6 +136,7 @@ std::unique_ptr<Prefetcher::PrefetchTask> Prefetcher::PrefetchJob::next_to_bring
     range.pages = intersect(all, block_span(block));
     range.whole = intersect(range.whole, block_span(block));
     if (range.pages.empty()) continue;
+    open_.push_back(block);
     return std::make_unique<PrefetchTask>(prefetcher_, BlockPart{kind_, range, block, epoch_});
   }
   return nullptr;
@@ -174,10 +153,8 @@ void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& out
   const LockedBlock block(task.part.block, parts_.blocks.at(task.part.block));
   if (outcome.status == OpStatus::ok) {
     const bool is_ahead = task.part.kind == PrefetchRequest::Kind::read_ahead;
-    task.part.enters_last = !is_ahead && enters_last(task.transfer);
-    parts_.engine.complete_transfer(
-        block, task.transfer, outcome, task.reservation,
-        is_ahead || task.part.enters_last ? Entry::none : Entry::at_home);
+    parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation,
+                                    is_ahead ? Entry::none : Entry::at_home);
     note_arrival(task.part, block, task.transfer.run);
     // Before Linux 6.4, pages that cannot be mapped write-protected are removed again. Then each
     // region must be brought and mapped in one call.
@@ -188,15 +165,6 @@ void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& out
     ++task.part.failures;
   }
   task.reservation = Reservation();
-}
-
-// To map a whole block in the host, Linux changes the host's mappings. That waits for all page
-// faults in the host, also those of copiers that create huge pages, and later faults wait for it.
-// So a job maps the blocks that go to the host when none of its copies is left.
-bool Prefetcher::enters_last(const InFlightTransfer& transfer) const {
-  return transfer.to.is_host() && transfer.kind == PageTransfer::Kind::move &&
-         transfer.run.count == pages_per_block &&
-         parts_.engine.at(transfer.to).file.maps_huge_pages();
 }
 
 // ---- one task
@@ -241,7 +209,6 @@ Prefetcher::TaskState Prefetcher::advance_locked(PrefetchTask& task, const Locke
   if (part.kind != PrefetchRequest::Kind::prefetch && !part.discarded) return discard(part, block);
 
   const Operation next = next_operation(part, block);
-  if (next.state == TaskState::done && part.enters_last && !part.is_last) return TaskState::done;
   if (next.state == TaskState::done) return map_arrived(part, block);
   if (next.state == TaskState::waits) return TaskState::waits;
   const Processor to = part.to();
@@ -364,7 +331,6 @@ void Prefetcher::note_arrival(BlockPart& part, const LockedBlock& block, PageRun
 }
 
 Prefetcher::TaskState Prefetcher::map_arrived(const BlockPart& part, const LockedBlock& block) {
-  if (part.enters_last) (void)parts_.engine.enter_whole(block, part.to());
   const PageMask pages = PageMask::of(part.run());
   if (parts_.effects.show(block, pages, part.to()) == AdviceEffects::Shown::pending)
     return TaskState::waits;

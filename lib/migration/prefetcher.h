@@ -68,8 +68,6 @@ class Prefetcher {
     std::uint32_t epoch;
     bool discarded = false;
     bool stuck = false;                     // there is no space, and nothing can be evicted
-    bool enters_last = false;               // its pages are there, and the job maps them at its end
-    bool is_last = false;                   // that end has come
     PageMask had_turn = {};                 // pages brought; they are not brought again
     int failures = 0;                       // aborted transfers
     unsigned pages_max = pages_per_block;   // there was no space for more pages at a time
@@ -109,8 +107,6 @@ class Prefetcher {
   void note_arrival(BlockPart& part, const LockedBlock& block, PageRun run)
       REQUIRES(block.state.lock);
   void complete_transfer(PrefetchTask& task, const TransferResult& outcome);
-  // Whether the block is mapped at the end of its job.
-  bool enters_last(const InFlightTransfer& transfer) const;
   static TaskState give_up(BlockPart& part);
 
   const Parts parts_;

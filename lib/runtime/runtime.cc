@@ -154,6 +154,9 @@ std::optional<int> Runtime::ordinal_of(int number) const {
 }
 
 std::unique_ptr<CopyBackend> Runtime::make_copy_backend(unsigned copier) const {
+  // Where each copier writes to a file of its own, it does so itself: a kernel thread that copies
+  // for it would need a CPU beside it.
+  if (options_.stripes().files() > 1) return make_plain_backend(copy_method(copier));
   return wrapped(impl::make_copy_backend(pools_.all(), copy_method(copier)));
 }
 
