@@ -32,7 +32,7 @@ Arena::Arena(std::size_t bytes, const SparsePoolFile& host_pool)
     : range_(Mapping::reserve(bytes, std::min(gib, std::bit_floor(bytes)))),
       layout_(range_.address(), bytes, placed_bytes(bytes)) {
   if (const int error = map_pool_view({range_.address(), bytes, 0}, 0, host_pool.file().fd(),
-                                      host_pool.maps_huge_pages()))
+                                      host_pool.views_permit_huge_pages()))
     throw_errno(error, "cannot map the host's pool");
 }
 

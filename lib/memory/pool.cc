@@ -26,17 +26,34 @@ std::optional<OpResult> unless_short_of_memory(const OpResult& result) {
   return result.status == OpStatus::no_memory ? std::nullopt : std::optional(result);
 }
 
+// The library's own mappings permit huge pages where the filler tracks the holes.
+HugePages possible(HugePages wanted, std::optional<UffdAccess> access) {
+  return wanted == HugePages::if_possible && !access ? HugePages::where_whole : wanted;
+}
+
+// A block of zeros that takes one page of memory.
+const std::byte* zero_block() {
+  static const Mapping zeros = [] {
+    Mapping block = Mapping::zeroed(block_size);
+    (void)populate_to_read(block.address(), block.size());
+    return block;
+  }();
+  return zeros.data();
+}
+
 }  // namespace
 
 SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
                                std::optional<UffdAccess> access)
-    : file_(name, arena_bytes, wanted),
+    : file_(name, arena_bytes, possible(wanted, access)),
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
                                  access ? Access::read : Access::write)),
       filler_(make_filler(access)) {
-  if (maps_huge_pages())
+  if (views_permit_huge_pages())
     block_alias_ = Mapping::file_alias(file_.fd(), arena_bytes, block_size, Access::write,
                                        /*huge_pages=*/true);
+  else if (maps_huge_pages())
+    merge_window_.emplace(block_size);
   if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
@@ -67,6 +84,8 @@ bool SparsePoolFile::is_huge_page(PageSpan span) const {
 }
 
 std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
+  if (!has_block_alias())
+    return holds_none(span) ? write_huge_page(span, zero_block()) : std::nullopt;
   if (!is_absent(block_alias(span))) return std::nullopt;  // finds the occupied page
   return unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));
 }
@@ -91,9 +110,16 @@ bool SparsePoolFile::holds_none(PageSpan span) const {
   return file_.first_data(span.offset(), end) == end;
 }
 
+std::optional<OpResult> SparsePoolFile::write_huge_page(PageSpan span, const std::byte* source) {
+  if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
+  const int result = write_at(file_.fd(), span.offset(), {source, span.bytes()});
+  return unless_short_of_memory(outcome_of(span, result, span.bytes()));
+}
+
 // While another thread writes, this one lets Linux create the page and copies into it, which takes
 // up to twice the time of a write.
 std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std::byte* source) {
+  if (!has_block_alias()) return write_huge_page(span, source);
   if (const auto written = try_write(span, source)) return written;
   const auto created = create_huge_page(span);
   if (!created || !*created) return created;
@@ -134,7 +160,12 @@ OpResult SparsePoolFile::fill_zero(PageSpan span) {
 }
 
 int SparsePoolFile::merge(PageSpan block) {
-  return -merge_pages(block_alias(block));
+  if (has_block_alias()) return -merge_pages(block_alias(block));
+  int error = merge_window_->show(file_.fd(), block.offset(), block.bytes(),
+                                  FileWindow::Use::creating_huge_pages);
+  if (error == 0) error = -merge_pages(merge_window_->shown());
+  merge_window_->hide();
+  return error;
 }
 
 void SparsePoolFile::move_to_node(PageSpan span, int node) {

@@ -37,7 +37,7 @@ std::shared_ptr<const FaultSource> DeviceSupervisor::start(int device) {
   options.arena_open = traits_of(options.trap.kind).opens_arena ? parts_.arena.open_bytes() : 0;
   options.pool_fds = parts_.pools.fds();
   options.own_pool = static_cast<std::size_t>(Processor::device(device).index);
-  options.huge_pages = parts_.pools.map_huge_pages();
+  options.huge_pages = parts_.pools.views_permit_huge_pages();
   options.workers = config.workers;
   options.page_owners = parts_.page_owners.view();
   options.cpus = config.cpus;

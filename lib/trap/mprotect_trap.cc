@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/page.h"
+#include "os/memory/page_table.h"
 #include "os/process/poll.h"
 #include "os/process/thread.h"
 #include "trap/counted_view_changer.h"
@@ -89,7 +90,7 @@ class MprotectDeviceTrap final : public DeviceTrap {
     std::thread([&board = *parts.board] {
       name_this_thread("wherry-protect");
       const SignalBlock no_signals;
-      change_protection_for_host(board);
+      change_protection_for_host(board, PageTable(0));
     }).detach();
   }
 
