@@ -60,7 +60,7 @@ struct DeviceFaults {
   const ArenaLayout& layout;
   FaultBoard& board;
   const Fd notifier;
-  const PageTable page_table;
+  const PageTable& page_table;
   const ForkMark mark;  // a process that a kernel forks has no arena
 };
 
@@ -96,8 +96,9 @@ void release_host_faults() {
   of_host->resolver.store(nullptr, std::memory_order_release);
 }
 
-void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier) {
-  of_device = new DeviceFaults{layout, board, std::move(notifier), PageTable(0), {}};
+void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier,
+                        const PageTable& page_table) {
+  of_device = new DeviceFaults{layout, board, std::move(notifier), page_table, {}};
   claim_access_faults(0, claim_end, AccessSignal::segv, on_device_fault);
 }
 
