@@ -161,6 +161,8 @@ std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& 
   engine_.note_access(block, block.state.view(p, page));
   if ((block.state.entered_whole & p.bit()) == 0 && engine_.enter_whole(block, p))
     return std::nullopt;
+  if (block.state.at(p).mapped.test(page) && engine_.enter_whole_again(block, p))
+    return std::nullopt;
   const PageMask enter = pages_to_enter(fault, block, decision.region);
   for (const PageRun run : runs_of(enter)) {
     const OpResult result = engine_.map(block, run, p);

@@ -35,7 +35,8 @@ Arena::Arena(std::size_t bytes, const SparsePoolFile& host_pool)
       layout_(range_.address(), bytes, placed_bytes(bytes)),
       striped_end_(page_at_offset(host_pool.file().stripes().bytes())) {
   int error = map_closed(range_.address(), {host_pool.file().files().front().fd(), 0, bytes});
-  if (error == 0) error = prepare_view(range_.address(), bytes, host_pool.maps_huge_pages());
+  if (error == 0)
+    error = prepare_view(range_.address(), bytes, host_pool.views_permit_huge_pages());
   if (error != 0) throw_errno(error, "cannot map the host's pool");
 }
 

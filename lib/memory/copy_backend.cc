@@ -89,14 +89,17 @@ class PoolBackend : public CopyBackend {
                         may_write_to(transfer.span.offset() + transfer.span.bytes());
     const CopyMethod method = writes ? CopyMethod::write : CopyMethod::read;
     const SparsePoolFile& seen = pool(writes ? transfer.from : transfer.to);
-    if (whole_block && seen.maps_huge_pages()) {
+    if (whole_block && seen.has_block_alias()) {
       const std::span<std::byte> memory = seen.block_alias(transfer.span);
       // Linux enters the pages first. A write that meets an absent source page would clear the
       // page that it is about to fill, and begin again.
       if (writes) fetch(memory);
       return PageCopy{method, memory};
     }
-    const auto use = writes ? FileWindow::Use::reading : FileWindow::Use::creating_small_pages;
+    const auto use = writes ? FileWindow::Use::reading
+                     : whole_block && seen.maps_huge_pages()
+                         ? FileWindow::Use::creating_huge_pages
+                         : FileWindow::Use::creating_small_pages;
     if (windows_[slot].show(seen.file().fd_at(transfer.span.offset()), transfer.span.offset(),
                             transfer.span.bytes(), use) != 0)
       return std::nullopt;

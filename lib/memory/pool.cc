@@ -27,18 +27,35 @@ std::optional<OpResult> unless_short_of_memory(const OpResult& result) {
   return result.status == OpStatus::no_memory ? std::nullopt : std::optional(result);
 }
 
+// The library's own mappings permit huge pages where the filler tracks the holes.
+HugePages possible(HugePages wanted, std::optional<UffdAccess> access) {
+  return wanted == HugePages::if_possible && !access ? HugePages::where_whole : wanted;
+}
+
+// A block of zeros that takes one page of memory.
+const std::byte* zero_block() {
+  static const Mapping zeros = [] {
+    Mapping block = Mapping::zeroed(block_size);
+    (void)populate_to_read(block.address(), block.size());
+    return block;
+  }();
+  return zeros.data();
+}
+
 }  // namespace
 
 SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
                                std::optional<UffdAccess> access, const Stripes& stripes)
-    : file_(name, arena_bytes, wanted, stripes),
+    : file_(name, arena_bytes, possible(wanted, access), stripes),
       alias_(Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size,
                                  access ? Access::read : Access::write)),
       filler_(make_filler(access)),
       being_written_(stripes.files()) {
-  if (maps_huge_pages())
+  if (views_permit_huge_pages())
     block_alias_ = Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size, Access::write,
                                        /*huge_pages=*/true);
+  else if (maps_huge_pages())
+    merge_window_.emplace(block_size);
   if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
@@ -55,7 +72,7 @@ int SparsePoolFile::open(PageSpan pages) {
   int error = open_in(alias_, alias_access(), /*huge_pages=*/false);
   if (error == 0 && filler_)
     error = filler_->register_missing(alias_.address() + pages.offset(), pages.bytes());
-  if (error == 0 && maps_huge_pages())
+  if (error == 0 && has_block_alias())
     error = open_in(block_alias_, Access::write, /*huge_pages=*/true);
   return error;
 }
@@ -84,27 +101,23 @@ bool SparsePoolFile::is_huge_page(PageSpan span) const {
   return span.count == pages_per_block && page_in_block(span.first) == 0 && maps_huge_pages();
 }
 
-std::optional<OpResult> SparsePoolFile::create_huge_page(PageSpan span) {
-  if (!is_absent(block_alias(span))) return std::nullopt;  // finds the occupied page
-  return unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));
-}
-
 // One thread at a time writes: Linux need not clear the pages first, but locks the file. The others
 // do not wait for that lock.
 std::optional<OpResult> SparsePoolFile::try_write(PageSpan span, const std::byte* source) {
-  if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
   std::atomic<bool>& being_written = being_written_[file_.stripes().file_of(span.offset())];
   if (being_written.exchange(true, std::memory_order_acquire)) return std::nullopt;
-  std::optional<int> result;
+  std::optional<OpResult> written;
   const PageRun run{page_in_block(span.first), static_cast<unsigned>(span.count)};
   const BlockIndex block = block_of(span.first);
   if (may_be_written(run, [&](PageRun other) { return holds_none(span_of(block, other)); }))
-    result = source == nullptr
-                 ? write_zeros_at(file_.fd_at(span.offset()), span.offset(), span.bytes())
-                 : write_at(file_.fd_at(span.offset()), span.offset(), {source, span.bytes()});
+    written = write(span, source);
   being_written.store(false, std::memory_order_release);
-  if (!result) return std::nullopt;
-  return unless_short_of_memory(outcome_of(span, *result, span.bytes()));
+  return written;
+}
+
+// SEEK_DATA would wait for a write to the file.
+bool SparsePoolFile::is_absent_block(PageSpan span) const {
+  return has_block_alias() ? is_absent(block_alias(span)) : holds_none(span);
 }
 
 bool SparsePoolFile::holds_none(PageSpan span) const {
@@ -112,12 +125,20 @@ bool SparsePoolFile::holds_none(PageSpan span) const {
   return file_.first_data(span.offset(), end) == end;
 }
 
+std::optional<OpResult> SparsePoolFile::write(PageSpan span, const std::byte* source) {
+  if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
+  const int result = write_at(file_.fd_at(span.offset()), span.offset(), {source, span.bytes()});
+  return unless_short_of_memory(outcome_of(span, result, span.bytes()));
+}
+
 // While another thread writes, this one lets Linux create the page and copies into it, which takes
 // up to twice the time of a write.
 std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std::byte* source) {
-  if (const auto written = try_write(span, source)) return written;
-  const auto created = create_huge_page(span);
-  if (!created || !*created) return created;
+  const std::byte* const contents = source != nullptr ? source : zero_block();
+  if (!has_block_alias()) return write(span, contents);
+  if (const auto written = try_write(span, contents)) return written;
+  auto created = unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));
+  if (!created || !*created || source == nullptr) return created;
   const int result = copy_memory(block_alias(span), {source, span.bytes()});
   return unless_short_of_memory(outcome_of(span, result, span.bytes()));
 }
@@ -142,11 +163,9 @@ OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
 }
 
 OpResult SparsePoolFile::fill_zero(PageSpan span) {
-  if (is_huge_page(span)) {
-    if (!is_absent(block_alias(span))) return fill_zero_small(span);
-    if (const auto written = try_write(span, nullptr)) return *written;
-    if (const auto created = create_huge_page(span)) return *created;  // else small pages
-  }
+  // Small pages where there is no memory for a huge one, and to find a page that is there already.
+  if (is_huge_page(span) && is_absent_block(span))
+    if (const auto filled = fill_huge_page(span, nullptr)) return *filled;
   return fill_zero_small(span);
 }
 
@@ -162,7 +181,12 @@ OpResult SparsePoolFile::fill_zero_small(PageSpan span) {
 }
 
 int SparsePoolFile::merge(PageSpan block) {
-  return -merge_pages(block_alias(block));
+  if (has_block_alias()) return -merge_pages(block_alias(block));
+  int error = merge_window_->show(file_.fd_at(block.offset()), block.offset(), block.bytes(),
+                                  FileWindow::Use::creating_huge_pages);
+  if (error == 0) error = -merge_pages(merge_window_->shown());
+  merge_window_->hide();
+  return error;
 }
 
 void SparsePoolFile::move_to_node(PageSpan span, int node) {

@@ -13,6 +13,7 @@
 #include "base/page.h"
 #include "base/page_mask.h"
 #include "memory/striped_file.h"
+#include "os/files/file_window.h"
 #include "os/memory/mapping.h"
 #include "os/memory/userfaultfd.h"
 #include "trap/protection_mapper.h"
@@ -32,12 +33,13 @@ class PoolFile : public HoleFiller {
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
   // Has Linux make one huge page of the pages of a block, while threads may access them. Requires:
-  // maps_huge_pages(). A hole stays a hole, and then nothing changes. Returns 0, or an errno with
-  // nothing changed: EAGAIN or EBUSY if a page is in use elsewhere, ENOMEM.
+  // maps_huge_pages(). If no userfaultfd tracks the file, pages that are punched meanwhile may come
+  // back as zeros; otherwise a hole stays a hole, and then nothing changes. Returns 0, or an errno
+  // with nothing changed: EAGAIN or EBUSY if a page is in use elsewhere, ENOMEM. One thread.
   [[nodiscard]] virtual int merge(PageSpan block) = 0;
   // Whether blocks that are huge pages may be mapped with one entry: the file has huge pages, and
-  // Linux does not fill the file's holes. Then fill() and fill_zero() of a whole block create a
-  // huge page.
+  // Linux does not fill the file's holes, at least where mappings of holes forbid huge pages. Then
+  // fill() and fill_zero() of a whole block create a huge page.
   virtual bool maps_huge_pages() const = 0;
   // Where the library itself reads a page. Requires: the page is resident; an access would create
   // it.
@@ -77,12 +79,17 @@ class SparsePoolFile final : public PoolFile {
   void move_to_node(PageSpan span, int node) override;
   int merge(PageSpan block) override;
   bool maps_huge_pages() const override {
-    return file_.has_huge_pages() && MemoryFile::kernel_keeps_holes();
+    return file_.has_huge_pages() &&
+           (filler_ ? MemoryFile::kernel_keeps_holes() : MemoryFile::kernel_keeps_small_holes());
   }
+  // Whether views of the pool may permit huge pages everywhere. Otherwise they permit them only
+  // where the file holds a huge page.
+  bool views_permit_huge_pages() const { return maps_huge_pages() && filler_; }
   const std::byte* alias(PageIndex page) const override { return alias_.data() + offset_of(page); }
   const StripedFile& file() const { return file_; }
   // A whole block, mapped where copies read and create huge pages without a change of mappings.
-  // An access to an absent page creates it. Requires: maps_huge_pages().
+  // An access to an absent page creates it. Requires: has_block_alias().
+  bool has_block_alias() const { return block_alias_.size() != 0; }
   std::span<std::byte> block_alias(PageSpan span) const {
     return {block_alias_.data() + span.offset(), span.bytes()};
   }
@@ -90,11 +97,13 @@ class SparsePoolFile final : public PoolFile {
  private:
   std::uintptr_t address(PageSpan span) const { return alias_.address() + span.offset(); }
   bool is_huge_page(PageSpan span) const;
-  // Nothing: the file cannot be written now, but pages can be created.
-  std::optional<OpResult> try_write(PageSpan span, const std::byte* source);
+  bool is_absent_block(PageSpan span) const;
   bool holds_none(PageSpan span) const;
-  // These create a huge page. Nothing: it cannot be created now, but small pages can.
-  std::optional<OpResult> create_huge_page(PageSpan span);
+  // These write to the file, or create a huge page. Nothing: that is not possible now, but small
+  // pages can be created. try_write() writes only if no other thread does, and where Linux creates
+  // no further pages. `source` null: zeros.
+  std::optional<OpResult> write(PageSpan span, const std::byte* source);
+  std::optional<OpResult> try_write(PageSpan span, const std::byte* source);
   std::optional<OpResult> fill_huge_page(PageSpan span, const std::byte* source);
   // The status for the result of a write or populate(). If that failed, frees the span's pages.
   OpResult outcome_of(PageSpan span, int result, std::size_t expected);
@@ -108,7 +117,10 @@ class SparsePoolFile final : public PoolFile {
   // that is not accounted for. nullopt: userfaultfd is not permitted; then pages are populated
   // through the alias, which creates no huge pages either.
   const std::optional<Userfaultfd> filler_;
-  Mapping block_alias_;  // see block_alias(); empty if there are no huge pages
+  // See block_alias(). Empty if there are no huge pages, and where no userfaultfd tracks the file:
+  // Linux would fill its holes through such a mapping (docs/decisions/traps.md).
+  Mapping block_alias_;
+  std::optional<FileWindow> merge_window_;  // of merge(), where there is no block_alias_
   // A fill() writes to the file; by file. Linux locks a file for as long as a write takes.
   std::vector<std::atomic<bool>> being_written_;
 };

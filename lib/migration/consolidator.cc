@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include "base/clock.h"
+#include "base/patience.h"
 #include "os/process/thread.h"
 
 namespace wherry::impl {
@@ -15,6 +17,9 @@ constexpr std::uint64_t most_at_once_ns = 500'000'000;
 // So many refusals in a row, and no success, come from Linux and not from what threads do
 // meanwhile.
 constexpr int refusals_max = 32;
+// How long pages may be in flight one after another while the thread waits to look at the others.
+constexpr std::uint64_t flight_limit_ns = 10'000'000'000;
+constexpr std::chrono::milliseconds flight_pause{1};
 
 }  // namespace
 
@@ -64,6 +69,18 @@ void Consolidator::work() {
   }
 }
 
+bool Consolidator::restore_holes(BlockIndex index, Processor p) {
+  for (Patience patience(flight_limit_ns, AtLimit::goes_on); !patience.is_over();
+       patience.note_wait()) {
+    {
+      const LockedBlock block(index, blocks_.at(index));
+      if (engine_.restore_holes(block, p)) return true;
+    }
+    std::this_thread::sleep_for(flight_pause);
+  }
+  return false;
+}
+
 bool Consolidator::consolidate(BlockIndex index) {
   Block& state = blocks_.at(index);
   Processor p;
@@ -78,13 +95,15 @@ bool Consolidator::consolidate(BlockIndex index) {
   // Linux keeps the contents, also while threads write. It refuses while the pages of the block are
   // in use elsewhere, or without a free huge page.
   if (engine_.at(p).file.merge(block_span(index)) != 0) return true;
+  if (!restore_holes(index, p)) return true;
   {
     const LockedBlock block(index, state);
     if (!engine_.prepare_huge_entry(block, p)) return true;
   }
-  // In the host, map_whole() removes the page table itself.
+  // In the host and with mprotect, map_whole() removes the page table itself.
   const PageSpan span = block_span(index);
-  if (!p.is_host()) (void)changers_[static_cast<std::size_t>(p.index)]->forget_entries({&span, 1});
+  if (!p.is_host() && engine_.at(p).mapper.punch_unmaps())
+    (void)changers_[static_cast<std::size_t>(p.index)]->forget_entries({&span, 1});
   const LockedBlock block(index, state);
   return engine_.finish_huge_entry(block, p);
 }

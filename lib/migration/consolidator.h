@@ -56,6 +56,9 @@ class Consolidator {
 
  private:
   void work();
+  // Waits while pages of the block are in flight. Returns false if they are for too long; then
+  // pages of zeros may stay in p's pool, as after a punch that frees nothing.
+  bool restore_holes(BlockIndex index, Processor p);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;

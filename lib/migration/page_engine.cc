@@ -330,6 +330,16 @@ void PageEngine::note_if_scattered(const LockedBlock& block, Processor p) {
   if (is_scattered(block, p)) scattered_blocks_.note(block, now_ns());
 }
 
+bool PageEngine::restore_holes(const LockedBlock& block, Processor p) {
+  // A userfaultfd keeps Linux from filling them.
+  if (at(p).mapper.punch_unmaps()) return true;
+  const PageMask holes = ~block.state.at(p).resident;
+  if (holes.none()) return true;
+  if (!block.state.in_flight().none()) return false;
+  for (const PageRun run : runs_of(holes)) punch(at(p), block.span_of(run));
+  return true;
+}
+
 bool PageEngine::prepare_huge_entry(const LockedBlock& block, Processor p) {
   if (!is_scattered(block, p)) return false;
   allow_writes(block, whole_block, p);  // what remains of former copies
@@ -355,15 +365,28 @@ bool PageEngine::finish_huge_entry(const LockedBlock& block, Processor p) {
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   if (!is_bare(block, p)) return false;
-  const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
+  const OpStatus status = at(p).mapper.map_whole(block_span(block.index), block.waiter).status;
   if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
   // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.
   block.state.mapped(p, whole_block, true);
-  if (status == OpStatus::ok)
+  if (status == OpStatus::ok) {
     block.state.entered_whole |= p.bit();
-  else if ((block.state.to_enter_whole & p.bit()) == 0)
-    note_if_scattered(block, p);
-  return status == OpStatus::ok || status == OpStatus::occupied;
+    return true;
+  }
+  block.state.entered_whole &= ~p.bit();
+  if ((block.state.to_enter_whole & p.bit()) == 0) note_if_scattered(block, p);
+  return status == OpStatus::occupied;
+}
+
+bool PageEngine::enter_whole_again(const LockedBlock& block, Processor p) {
+  const bool entered = (block.state.entered_whole & p.bit()) != 0 &&
+                       block.state.at(p).mapped == PageMask::of(whole_block);
+  if (!entered || at(p).mapper.punch_unmaps()) return false;
+  block.state.to_enter_whole |= p.bit();
+  const bool mapped = enter_whole(block, p);
+  block.state.to_enter_whole &= ~p.bit();
+  note_if_scattered(block, p);
+  return mapped;
 }
 
 void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {

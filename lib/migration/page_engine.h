@@ -108,15 +108,21 @@ class PageEngine {
   // Maps the whole block, by one huge entry if Linux permits that, if its state and p's pool do.
   // Returns false if they do not; map() may enter the pages then.
   bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  // The same for a block that was mapped so, and of which p faults on a mapped page, where the
+  // mapper may have removed more access than it was to (Mapper::grain).
+  bool enter_whole_again(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // Whether p alone holds the whole block and has no entries for it, or the consolidator has
   // removed them, so that enter_whole() can map it.
   bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
 
-  // The next three are the consolidator's (migration/consolidator.h).
+  // The next four are the consolidator's (migration/consolidator.h).
 
   // Whether p alone holds the whole block and has mapped all of it by small entries, although one
   // huge entry is possible, and no operation concerns it.
   bool is_scattered(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+  // After PoolFile::merge(): punches pages that left p's pool during the merge, and that Linux
+  // replaced by zeros. Returns false if pages are in flight: the caller looks again.
+  bool restore_holes(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // p's entries for the block will be removed. Until finish_huge_entry() a fault of p replaces all
   // of them by a huge entry. Returns false if the block is not scattered any more.
   bool prepare_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);

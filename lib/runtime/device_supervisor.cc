@@ -38,7 +38,7 @@ std::shared_ptr<const FaultSource> DeviceSupervisor::start(int device) {
   options.arena_accessible = traits_of(options.trap.kind).opens_arena;
   options.pools = parts_.pools.descriptors();
   options.own_pool = static_cast<std::size_t>(Processor::device(device).index);
-  options.huge_pages = parts_.pools.map_huge_pages();
+  options.huge_pages = parts_.pools.views_permit_huge_pages();
   options.workers = config.workers;
   options.page_owners = parts_.page_owners.view();
   options.cpus = config.cpus;

@@ -164,7 +164,7 @@ void ModuleVariables::map_on_host(const PlacedPages& placed) {
   const std::size_t bytes = placed.pages.bytes();
   if (const int error = map_file_range(
           placed.address, bytes, parts_.pools.host().file().fd_at(placed.pages.offset()),
-          placed.pages.offset(), Access::write, parts_.pools.map_huge_pages()))
+          placed.pages.offset(), Access::write, parts_.pools.views_permit_huge_pages()))
     throw_errno(error, "cannot map managed variables");
   if (const int error = leave_out_of_core_dumps(placed.address, bytes))
     throw_errno(error, "cannot map managed variables");

@@ -33,6 +33,11 @@ bool ProcessorPools::map_huge_pages() const {
   return std::ranges::all_of(pools_, [](const auto& pool) { return pool->maps_huge_pages(); });
 }
 
+bool ProcessorPools::views_permit_huge_pages() const {
+  return std::ranges::all_of(pools_,
+                             [](const auto& pool) { return pool->views_permit_huge_pages(); });
+}
+
 void ProcessorPools::place(const NodePlacement& placement) const {
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const Processor p{static_cast<int>(i)};

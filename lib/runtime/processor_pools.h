@@ -28,6 +28,8 @@ class ProcessorPools {
   std::vector<PoolFiles> descriptors() const;
   // Whether every pool lets blocks that are huge pages be mapped as such.
   bool map_huge_pages() const;
+  // Whether the views of all pools may permit huge pages everywhere.
+  bool views_permit_huge_pages() const;
 
   // Has pages lie on their processors' nodes. Throws std::system_error. Requires: the pools are
   // empty.

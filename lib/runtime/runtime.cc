@@ -29,7 +29,7 @@ std::unique_ptr<Trap> Runtime::make_trap() const {
   return impl::make_trap({.mode = options_.trap,
                           .layout = &arena_.layout(),
                           .pools = std::move(pools),
-                          .huge_pages = pools_.map_huge_pages(),
+                          .huge_pages = pools_.views_permit_huge_pages(),
                           .mappings_budget = options_.mappings_budget});
 }
 

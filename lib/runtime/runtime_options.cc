@@ -117,8 +117,6 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     return std::nullopt;
   }
   options.trap = std::get<TrapChoice>(trap).mode;
-  if (!traits_of(options.trap.kind).permits_huge_pages)
-    options.copying.huge_pages = HugePages::never;
   // Checked here, because device processes read it only when they start.
   if (const std::string check = environment("WHERRY_CHECK");
       !check.empty() && check != "0" && check != "1") {

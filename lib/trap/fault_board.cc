@@ -40,8 +40,9 @@ std::uint32_t wait_while(const FaultSlot& slot, std::uint32_t state) {
   return slot.state.load(std::memory_order_acquire);
 }
 
-void change(FaultSlot& slot) {
-  slot.error = set_access(slot.change_start, slot.change_bytes, slot.access);
+void change(FaultSlot& slot, const PageTable& page_table) {
+  slot.error = change_view_access(slot.change_start, slot.change_bytes, slot.access, slot.entries,
+                                  page_table);
   set_state(slot, FaultSlot::done);
 }
 
@@ -70,7 +71,7 @@ bool take_answer(FaultSlot& slot) {
 }  // namespace
 
 bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
-                FaultLimit limit) {
+                FaultLimit limit, const PageTable* page_table) {
   FaultSlot* slot = claim_slot(board);
   if (slot == nullptr) return false;
   slot->address = address;
@@ -82,8 +83,8 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
   std::uint32_t attentions = slot->attentions.load(std::memory_order_relaxed);
   Patience patience(host_limit_ns);
   for (; limit == FaultLimit::endless || !patience.is_over(); patience.note_wait()) {
-    if (state == FaultSlot::asked) {
-      change(*slot);
+    if (state == FaultSlot::asked && page_table != nullptr) {
+      change(*slot, *page_table);
       state = FaultSlot::done;
     }
     state = wait_while(*slot, state);
@@ -100,11 +101,11 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
   return false;
 }
 
-void change_protection_for_host(FaultBoard& board) {
+void change_protection_for_host(FaultBoard& board, const PageTable& page_table) {
   for (;;) {
     const std::uint32_t seen = board.changes.state.load(std::memory_order_acquire);
     if (seen == FaultSlot::asked)
-      change(board.changes);
+      change(board.changes, page_table);
     else
       futex_wait(board.changes.state, seen, look_again_ms);
   }
@@ -141,24 +142,26 @@ void BoardSource::answered(const FaultMessage& message, bool refused) const {
   if (slot.given_up.load()) (void)take_answer(slot);
 }
 
-int BoardProtector::protect(PageSpan span, Access access, FaultSlot* waiter) {
+int BoardProtector::protect(PageSpan span, Access access, HugeEntries entries, FaultSlot* waiter) {
   // The thread may be one of another processor, or of the process before this one.
   const bool is_ours = waiter >= board_.slots && waiter < board_.slots + FaultBoard::slots_max;
-  if (is_ours) return ask(*waiter, span, access);
+  if (is_ours) return ask(*waiter, span, access, entries);
   const LockGuard guard(lock_);
-  return ask(board_.changes, span, access);
+  return ask(board_.changes, span, access, entries);
 }
 
-int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) {
+int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access, HugeEntries entries) {
   return layout_.for_each_address_range(span, [&](std::uintptr_t address, std::size_t bytes) {
-    return ask(slot, address, bytes, access);
+    return ask(slot, address, bytes, access, entries);
   });
 }
 
-int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access) {
+int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access,
+                        HugeEntries entries) {
   slot.change_start = address;
   slot.change_bytes = bytes;
   slot.access = access;
+  slot.entries = entries;
   set_state(slot, FaultSlot::asked);
   Patience patience(change_limit_ns);
   for (bool killed = false; wait_while(slot, FaultSlot::asked) != FaultSlot::done;) {
@@ -168,8 +171,9 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
   }
   slot.state.store(FaultSlot::taken, std::memory_order_relaxed);
   const int error = std::atomic_ref(slot.error).load(std::memory_order_relaxed);
-  if (error == 0 || error == ENOMEM) return error;
-  // mprotect() returns no other error for pages of the arena: the device has overwritten its board.
+  const bool can_be_busy = entries == HugeEntries::entered;
+  if (error == 0 || error == ENOMEM || (error == EBUSY && can_be_busy)) return error;
+  // Linux returns no other error for pages of the arena: the device has overwritten its board.
   (void)end_process();
   return ESRCH;
 }

@@ -44,6 +44,7 @@ struct alignas(64) FaultSlot {
   std::atomic<std::uint32_t> attentions{0};  // how often a handler has attended to the fault
   // The requested change, and its result: 0 or an errno.
   Access access = Access::none;
+  HugeEntries entries = HugeEntries::unchanged;
   int error = 0;
   std::uint64_t change_start = 0;
   std::uint64_t change_bytes = 0;
@@ -64,12 +65,12 @@ enum class FaultLimit {
 };
 // Posts the fault of the calling thread and waits for the answer. Returns true if the access is to
 // be repeated; false if it was refused, or no handler has attended to it within the limit.
-// `notifier`: see BoardSource. Async-signal-safe: called in a signal handler; a few hundred
-// bytes of stack.
+// `notifier`: see BoardSource. `page_table`: this process's; null: the host, which is asked for no
+// changes. Async-signal-safe: called in a signal handler; a few hundred bytes of stack.
 bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
-                FaultLimit limit);
+                FaultLimit limit, const PageTable* page_table);
 // Makes the changes for which no thread waits. Runs on a thread of its own, which gets no signals.
-[[noreturn]] void change_protection_for_host(FaultBoard& board);
+[[noreturn]] void change_protection_for_host(FaultBoard& board, const PageTable& page_table);
 
 // ---- In the host
 
@@ -107,14 +108,16 @@ class BoardProtector final : public Protector {
         end_process_(std::move(end_process)),
         layout_(layout) {}
 
-  int protect(PageSpan span, Access access, FaultSlot* waiter) override EXCLUDES(lock_);
+  int protect(PageSpan span, Access access, HugeEntries entries, FaultSlot* waiter) override
+      EXCLUDES(lock_);
   bool end_process() override;
   std::uint64_t count_mappings() override { return impl::count_mappings(pid_); }
 
  private:
   // Both have the slot's thread make a change, and wait until it has.
-  int ask(FaultSlot& slot, PageSpan span, Access access);
-  int ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access);
+  int ask(FaultSlot& slot, PageSpan span, Access access, HugeEntries entries);
+  int ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access,
+          HugeEntries entries);
 
   const std::shared_ptr<void> owner_;
   FaultBoard& board_;

@@ -34,7 +34,8 @@ class Mapper {
   // its number of mappings: 1, a region or a block. If more than 1, access may have been removed
   // from more pages than was requested.
   virtual unsigned grain() const = 0;
-  // Removes all access of the processor's threads. Returns ok or process_gone.
+  // Removes all access of the processor's threads, perhaps to the whole block if map_whole() has
+  // mapped it. Returns ok or process_gone.
   [[nodiscard]] virtual OpResult unmap(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   // Copies into the processor's pool and maps write-protected. Requires: absent there; the source
   // is resident.
@@ -48,11 +49,11 @@ class Mapper {
                                               FaultSlot* waiter = nullptr) = 0;
   // Maps a whole block writable, by one entry for a huge page. Requires: the pool in the
   // processor's view holds all of it and continues to during the call, and the processor may access
-  // all of it from now on. Returns `occupied` if a page table was there and all pages are mapped by
-  // small entries. With any other result than these, a part may be mapped, and map_resident() can
-  // map the rest. Sleeps, for a second at most, while Linux has no memory to trap the block
-  // again.
-  [[nodiscard]] virtual OpResult map_whole(PageSpan block) = 0;
+  // all of it from now on. Returns `occupied` if all pages are mapped by small entries, because a
+  // page table was there or the pool has small pages. With any other result than these, a part may
+  // be mapped, and map_resident() can map the rest. Sleeps, for a second at most, while Linux has
+  // no memory to trap the block again.
+  [[nodiscard]] virtual OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) = 0;
   [[nodiscard]] virtual OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   [[nodiscard]] virtual OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   // Makes every later access raise SIGBUS or SIGSEGV. For addresses that are never allocated again.

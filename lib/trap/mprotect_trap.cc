@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/page.h"
+#include "os/memory/page_table.h"
 #include "os/process/poll.h"
 #include "os/process/thread.h"
 #include "trap/counted_view_changer.h"
@@ -86,15 +87,18 @@ void MprotectTrap::detach_device(int device) {
 class MprotectDeviceTrap final : public DeviceTrap {
  public:
   explicit MprotectDeviceTrap(Parts parts) {
-    post_device_faults(*parts.layout, *parts.board, std::move(parts.notifier));
-    std::thread([&board = *parts.board] {
+    post_device_faults(*parts.layout, *parts.board, std::move(parts.notifier), page_table_);
+    std::thread([&board = *parts.board, &page_table = page_table_] {
       name_this_thread("wherry-protect");
       const SignalBlock no_signals;
-      change_protection_for_host(board);
+      change_protection_for_host(board, page_table);
     }).detach();
   }
 
   int userfaultfd() const override { return -1; }
+
+ private:
+  const PageTable page_table_{0};
 };
 
 }  // namespace

@@ -43,18 +43,20 @@ void ProtectionMapper::count_others(std::uint64_t changes) {
 }
 
 int ProtectionMapper::change_in_few_mappings(Protector& protector, PageSpan span, Access access,
-                                             FaultSlot* waiter) {
+                                             HugeEntries entries, FaultSlot* waiter) {
   const PageSpan wider[] = {aligned_around(span, pages_per_region),
                             aligned_around(span, pages_per_block), arena_};
   int error = ENOMEM;
   for (unsigned step = shortage_.load(std::memory_order_relaxed); step < std::size(wider); ++step) {
     shortage_.store(std::min<unsigned>(step + 1, blocks), std::memory_order_relaxed);
-    if (protector.protect(wider[step], Access::none, waiter) == 0 && access == Access::none)
+    // Mappings that differ in what they permit do not merge.
+    const HugeEntries around = wider[step].count == arena_.count ? HugeEntries::forbidden : entries;
+    if (protector.protect(wider[step], Access::none, around, waiter) == 0 && access == Access::none)
       return 0;
-    error = protector.protect(span, access, waiter);
+    error = protector.protect(span, access, entries, waiter);
     if (error != ENOMEM) return error;
     // A part of the change may have been made: pages that are not reported as mapped must not be.
-    (void)protector.protect(span, Access::none, waiter);
+    (void)protector.protect(span, Access::none, entries, waiter);
   }
   return error;
 }
@@ -73,7 +75,8 @@ void ProtectionMapper::mind_budget(Protector& protector, FaultSlot* waiter) {
   std::uint64_t counted = protector.count_mappings();
   if (counted > budget_ - budget_ / 4) {
     shortage_.store(std::min<unsigned>(shortage + 1, blocks), std::memory_order_relaxed);
-    if (protector.protect(arena_, Access::none, waiter) == 0) counted = protector.count_mappings();
+    if (protector.protect(arena_, Access::none, HugeEntries::forbidden, waiter) == 0)
+      counted = protector.count_mappings();
   } else if (counted <= budget_ / 2 && shortage != none) {
     shortage_.store(shortage - 1, std::memory_order_relaxed);
   }
@@ -83,12 +86,15 @@ void ProtectionMapper::mind_budget(Protector& protector, FaultSlot* waiter) {
                   std::memory_order_relaxed);
 }
 
-OpResult ProtectionMapper::change(PageSpan span, Access access, FaultSlot* waiter) {
+OpResult ProtectionMapper::change(PageSpan span, Access access, HugeEntries entries,
+                                  FaultSlot* waiter) {
   const ReadGuard guard(lock_);
   if (!protector_) return {OpStatus::process_gone, 0};
   mind_budget(*protector_, waiter);
-  int error = protector_->protect(span, access, waiter);
-  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access, waiter);
+  int error = protector_->protect(span, access, entries, waiter);
+  // Without a huge entry, the caller maps the block in another way.
+  if (error == ENOMEM && entries != HugeEntries::entered)
+    error = change_in_few_mappings(*protector_, span, access, entries, waiter);
   switch (error) {
     case 0:
       return {OpStatus::ok, span.bytes()};
@@ -96,6 +102,8 @@ OpResult ProtectionMapper::change(PageSpan span, Access access, FaultSlot* waite
       return {OpStatus::process_gone, 0};
     case ENOMEM:
       return {OpStatus::no_memory, 0};
+    case EBUSY:
+      return {OpStatus::occupied, 0};
   }
   WHERRY_FAIL("changing access: unexpected errno {}", error);
 }
@@ -109,12 +117,33 @@ OpResult ProtectionMapper::fill_and_enter(PageSpan span, Access access, FaultSlo
   }
   const OpResult filled = fill();
   // A page to which access cannot be given now faults again.
-  if (filled.bytes != 0) (void)change({span.first, filled.bytes / page_size}, access, waiter);
+  if (filled.bytes != 0)
+    (void)change({span.first, filled.bytes / page_size}, access, HugeEntries::unchanged, waiter);
   return filled;
 }
 
+std::atomic_ref<std::uint64_t> ProtectionMapper::huge_word_of(BlockIndex block) const {
+  auto* const words = reinterpret_cast<std::uint64_t*>(huge_blocks_.data());
+  return std::atomic_ref(words[block.value / 64]);
+}
+
+// Linux removes a huge entry as a whole in any case, so access to the rest of the block would cost
+// it a fault for each page or region that it uses. Without access, the next fault in the block
+// enters all that remains of it.
+OpResult ProtectionMapper::close(PageSpan span, FaultSlot* waiter) {
+  const BlockIndex block = block_of(span.first);
+  const auto word = huge_word_of(block);
+  const std::uint64_t bit = huge_bit_of(block);
+  if ((word.load(std::memory_order_relaxed) & bit) == 0)
+    return change(span, Access::none, HugeEntries::unchanged, waiter);
+  const OpResult closed = change(block_span(block), Access::none, HugeEntries::forbidden, waiter);
+  if (!closed) return closed;
+  word.fetch_and(~bit, std::memory_order_relaxed);
+  return {OpStatus::ok, span.bytes()};
+}
+
 OpResult ProtectionMapper::unmap(PageSpan span, FaultSlot* waiter) {
-  const OpResult result = change(span, Access::none, waiter);
+  const OpResult result = close(span, waiter);
   if (result.status != OpStatus::no_memory) return result;
   const ReadGuard guard(lock_);
   const bool is_gone = protector_ == nullptr || protector_->end_process();
@@ -131,24 +160,31 @@ OpResult ProtectionMapper::zero(PageSpan span, FaultSlot* waiter) {
 }
 
 OpResult ProtectionMapper::map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) {
-  return change(span, write_protected ? Access::read : Access::write, waiter);
+  return change(span, write_protected ? Access::read : Access::write, HugeEntries::unchanged,
+                waiter);
 }
 
-OpResult ProtectionMapper::map_whole(PageSpan) {
-  return {OpStatus::unsupported, 0};
+OpResult ProtectionMapper::map_whole(PageSpan block, FaultSlot* waiter) {
+  const BlockIndex index = block_of(block.first);
+  const auto word = huge_word_of(index);
+  const std::uint64_t bit = huge_bit_of(index);
+  word.fetch_or(bit, std::memory_order_relaxed);
+  const OpResult entered = change(block, Access::write, HugeEntries::entered, waiter);
+  if (entered.status == OpStatus::occupied) word.fetch_and(~bit, std::memory_order_relaxed);
+  return entered;
 }
 
 OpResult ProtectionMapper::write_protect(PageSpan span, FaultSlot* waiter) {
-  return change(span, Access::read, waiter);
+  return change(span, Access::read, HugeEntries::unchanged, waiter);
 }
 
 OpResult ProtectionMapper::write_unprotect(PageSpan span, FaultSlot* waiter) {
-  return change(span, Access::write, waiter);
+  return change(span, Access::write, HugeEntries::unchanged, waiter);
 }
 
 // An access faults as before, and is refused again.
 OpResult ProtectionMapper::forbid(PageSpan span, FaultSlot* waiter) {
-  return change(span, Access::none, waiter);
+  return close(span, waiter);
 }
 
 // Each thread waits for the answer to its own fault (FaultSource::answered()).

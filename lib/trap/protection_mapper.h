@@ -2,6 +2,11 @@
 // page that it may access is in the file that its view shows, and Linux enters it in the page table
 // at the first access.
 //
+// A block is mapped by one entry where the view permits huge entries. Elsewhere it must not: Linux
+// merges pages in the background where that is permitted, and fills the file's holes with zeros
+// (docs/decisions/traps.md). So map_whole() permits them, and the first page of the block that
+// leaves takes the permission away, with access to all of the block.
+//
 // Each change of access may split a mapping, and a process may have only so many. So the mapper
 // counts the splits:
 // - If the process has used up its budget, the mapper removes access to the whole arena, which is
@@ -35,7 +40,10 @@ class ProtectionMapper final : public Mapper {
   // `pool`: the processor's own, outlives the mapper. `arena_pages`: how many pages the arena has.
   // `mappings_budget`: the most mappings that the process should have; 0: no limit.
   ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages, std::uint64_t mappings_budget)
-      : pool_(pool), arena_{{0}, arena_pages}, budget_(mappings_budget) {}
+      : pool_(pool),
+        arena_{{0}, arena_pages},
+        budget_(mappings_budget),
+        huge_blocks_(Mapping::zeroed(round_up(arena_pages / pages_per_block / 8 + 8, page_size))) {}
 
   void attach(std::shared_ptr<Protector> protector) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
@@ -47,7 +55,7 @@ class ProtectionMapper final : public Mapper {
                           FaultSlot* waiter = nullptr) override;
   OpResult zero(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult map_resident(PageSpan span, bool write_protected, FaultSlot* waiter = nullptr) override;
-  OpResult map_whole(PageSpan block) override;
+  OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) override;
@@ -63,12 +71,21 @@ class ProtectionMapper final : public Mapper {
     blocks,
   };
 
-  OpResult change(PageSpan span, Access access, FaultSlot* waiter) EXCLUDES(lock_);
+  OpResult change(PageSpan span, Access access, HugeEntries entries, FaultSlot* waiter)
+      EXCLUDES(lock_);
+  // Removes access, and forbids huge entries in a block that may have them.
+  OpResult close(PageSpan span, FaultSlot* waiter) EXCLUDES(lock_);
+  // The word of huge_blocks_ that has the block's bit, and the bit.
+  std::atomic_ref<std::uint64_t> huge_word_of(BlockIndex block) const;
+  static std::uint64_t huge_bit_of(BlockIndex block) {
+    return std::uint64_t{1} << block.value % 64;
+  }
   // Accounts for one more change, and keeps the process within its budget.
   void mind_budget(Protector& protector, FaultSlot* waiter);
   // Removes access from more pages around with each step, until the change succeeds. Returns 0 or
   // the last errno.
-  int change_in_few_mappings(Protector& protector, PageSpan span, Access access, FaultSlot* waiter);
+  int change_in_few_mappings(Protector& protector, PageSpan span, Access access,
+                             HugeEntries entries, FaultSlot* waiter);
   // Fills holes of the pool by fill(), then gives access to the pages that arrived.
   template <typename Fill>
   OpResult fill_and_enter(PageSpan span, Access access, FaultSlot* waiter, Fill fill)
@@ -81,6 +98,9 @@ class ProtectionMapper final : public Mapper {
   // costs a count, or a raise of the grain.
   std::atomic<std::uint64_t> mappings_{0};
   std::atomic<unsigned> shortage_{none};
+  // A bit for each block: set where the view may permit huge entries. Changes under the block's
+  // lock.
+  const Mapping huge_blocks_;
   SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<Protector> protector_ GUARDED_BY(lock_);  // null: the process is gone
 };

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/lock_checks.h"
+#include "os/memory/page_table.h"
 #include "os/process/fork_mark.h"
 #include "os/process/poll.h"
 #include "os/process/thread.h"
@@ -51,13 +52,15 @@ bool on_host_fault(const AccessFault& fault) {
   const InThreadResolver resolver = host.resolver.load(std::memory_order_acquire);
   const bool fits = fault.alternate_stack_bytes >= resolution_stack_bytes;
   if (fits && resolver != nullptr && resolver(message)) return true;
-  return post_fault(host.board, host.notifier, fault.address, fault.write, FaultLimit::bounded);
+  return post_fault(host.board, host.notifier, fault.address, fault.write, FaultLimit::bounded,
+                    nullptr);
 }
 
 struct DeviceFaults {
   const ArenaLayout& layout;
   FaultBoard& board;
   const Fd notifier;
+  const PageTable& page_table;
   const ForkMark mark;  // a process that a kernel forks has no arena
 };
 
@@ -66,7 +69,8 @@ const DeviceFaults* of_device = nullptr;  // never deleted, as of_host
 bool on_device_fault(const AccessFault& fault) {
   const DeviceFaults& device = *of_device;
   return device.layout.page_of(fault.address) && device.mark.is_here() &&
-         post_fault(device.board, device.notifier, fault.address, fault.write, FaultLimit::endless);
+         post_fault(device.board, device.notifier, fault.address, fault.write, FaultLimit::endless,
+                    &device.page_table);
 }
 
 }  // namespace
@@ -92,8 +96,9 @@ void release_host_faults() {
   of_host->resolver.store(nullptr, std::memory_order_release);
 }
 
-void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier) {
-  of_device = new DeviceFaults{layout, board, std::move(notifier), {}};
+void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier,
+                        const PageTable& page_table) {
+  of_device = new DeviceFaults{layout, board, std::move(notifier), page_table, {}};
   claim_access_faults(0, claim_end, AccessSignal::segv, on_device_fault);
 }
 

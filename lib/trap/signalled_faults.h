@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "os/files/fd.h"
+#include "os/memory/page_table.h"
 #include "os/signals/access_faults.h"
 #include "pages/arena_layout.h"
 #include "trap/fault_board.h"
@@ -34,8 +35,9 @@ void release_host_faults();
 // ---- In a device process
 
 // From now on a thread of the process that accesses a page of the layout without permission posts
-// the fault on the board and waits for the answer. `layout` and `board` live as long as the
-// process. Called once, by the agent. Throws std::system_error.
-void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier);
+// the fault on the board and waits for the answer. `layout`, `board` and `page_table`, the
+// process's own, live as long as the process. Called once, by the agent. Throws std::system_error.
+void post_device_faults(const ArenaLayout& layout, FaultBoard& board, Fd notifier,
+                        const PageTable& page_table);
 
 }  // namespace wherry::impl

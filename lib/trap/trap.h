@@ -57,7 +57,6 @@ struct TrapTraits {
   // The processes map the arena accessible. False: only the pages that the mapper enters are
   // accessible, and every change of access may split a mapping.
   bool opens_arena;
-  bool permits_huge_pages;  // in the pools
 };
 const TrapTraits& traits_of(TrapKind kind);
 // All kinds, in the order of TrapKind.

@@ -61,7 +61,7 @@ OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected, Fa
 // Linux enters no huge page where a userfaultfd is registered, so the block is unregistered for a
 // moment. A thread that accesses it meanwhile finds its pages in the file, as if they had been
 // mapped already.
-OpResult UserfaultfdMapper::map_whole(PageSpan block) {
+OpResult UserfaultfdMapper::map_whole(PageSpan block, FaultSlot*) {
   if (!enters_huge_pages_) return {OpStatus::unsupported, 0};
   return with_uffd([&](const Userfaultfd& uffd) REQUIRES_SHARED(lock_) -> OpResult {
     int error = uffd.unregister_range(address(block), block.bytes());

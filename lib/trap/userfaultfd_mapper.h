@@ -38,7 +38,7 @@ class UserfaultfdMapper final : public Mapper {
                           FaultSlot* waiter = nullptr) override;
   OpResult zero(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult map_resident(PageSpan span, bool write_protected, FaultSlot* waiter = nullptr) override;
-  OpResult map_whole(PageSpan block) override;
+  OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) override;

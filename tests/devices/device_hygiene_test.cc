@@ -164,7 +164,8 @@ TEST_CASE("A device has stdout, stderr and its own descriptors open, and no othe
       CHECK(target == fs::read_symlink("/proc/self/fd/" + number));
     else if (number == "0")
       CHECK(target == "/dev/null");
-    else
+    // With mprotect the device looks at its own page table.
+    else if (target != "/proc/" + std::to_string(device.pid()) + "/pagemap")
       ++kinds[target.substr(0, target.find('['))];
   }
   const std::map<std::string, int> expected = {

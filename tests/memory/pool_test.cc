@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "os/files/file_io.h"
+#include "os/files/file_window.h"
+#include "os/memory/page_table.h"
 #include "os/process/permissions.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
@@ -68,6 +70,48 @@ TEST_CASE("a part of a block is filled without filling a hole beside it") {
     REQUIRE(allocated_bytes(file) == 2 * count * page_size);
     REQUIRE(pool.punch({{0}, pages_per_block}) == 0);
   }
+}
+
+TEST_CASE("without userfaultfd, only whole blocks become huge pages, and holes stay holes") {
+  SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible, std::nullopt);
+  if (!pool.maps_huge_pages()) {
+    WARN("skipped: pools have no huge pages here");
+    return;
+  }
+  CHECK_FALSE(pool.views_permit_huge_pages());
+  const int file = pool.file().fd();
+  std::vector<std::byte> data(block_size, std::byte{7});
+  const PageSpan first{{0}, pages_per_block};
+  const PageSpan second{{pages_per_block}, pages_per_block};
+  const auto is_huge = [&](PageSpan span) {
+    FileWindow window(block_size);
+    REQUIRE(window.show(file, span.offset(), block_size, FileWindow::Use::reading) == 0);
+    return PageTable(0).entries_of(reinterpret_cast<std::uintptr_t>(window.shown().data())) ==
+           PageTable::Entries::huge;
+  };
+  REQUIRE(pool.fill(first, data.data()));
+  REQUIRE(pool.fill_zero(second));
+  CHECK(allocated_bytes(file) == 2 * block_size);
+  CHECK(*pool.alias({511}) == std::byte{7});
+  CHECK(*pool.alias({512}) == std::byte{0});
+  CHECK(is_huge(first));
+  CHECK(is_huge(second));
+  CHECK(pool.fill_zero(second).status == OpStatus::occupied);
+
+  // The library's own mapping creates and merges nothing around a page.
+  REQUIRE(pool.punch(first) == 0);
+  REQUIRE(pool.fill({{5}, 1}, data.data()));
+  CHECK(allocated_bytes(file) == block_size + page_size);
+  CHECK(merge_pages({const_cast<std::byte*>(pool.alias({0})), block_size}) != 0);
+  CHECK(allocated_bytes(file) == block_size + page_size);
+
+  REQUIRE(pool.fill({{0}, 5}, data.data()));
+  REQUIRE(pool.fill({{6}, pages_per_block - 6}, data.data()));
+  CHECK(allocated_bytes(file) == 2 * block_size);
+  CHECK_FALSE(is_huge(first));
+  REQUIRE(pool.merge(first) == 0);
+  CHECK(is_huge(first));
+  CHECK(*pool.alias({5}) == std::byte{7});
 }
 
 TEST_CASE("a block is filled while a write of another block holds the file's lock") {

@@ -99,6 +99,39 @@ TEST_CASE("a block whose pages Linux cannot merge stays as it is") {
   CHECK(s.maps_all_writable());
 }
 
+TEST_CASE("pages that leave during the merge, and that Linux replaces by zeros, are punched") {
+  Setup s;
+  s.machine.punch_unmaps = false;
+  s.populate_in_parts();
+  constexpr PageRun leaves{7, 16};
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation != "merge") return;
+    s.machine.before = nullptr;
+    const LockedBlock block(index, s.state);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(s.engine.at(Processor::host()).capacity, leaves.count));
+    REQUIRE(s.engine.migrate(block, leaves, device, Processor::host(), reservation, {}));
+    for (unsigned page = leaves.first; page < leaves.end(); ++page)
+      s.machine.at(1).plant(span_of(index, {page, 1}).first);
+  };
+  CHECK(s.consolidator.consolidate(index));
+  CHECK_FALSE(s.is_entered_whole());
+  for (unsigned page = leaves.first; page < leaves.end(); ++page) {
+    CHECK_FALSE(s.machine.at(1).holds(span_of(index, {page, 1}).first));
+    CHECK(s.machine.at(0).holds(span_of(index, {page, 1}).first));
+  }
+  CHECK(s.machine.at(1).held() == pages_per_block - leaves.count);
+}
+
+TEST_CASE("without userfaultfd, the huge entry replaces the small ones at once") {
+  Setup s;
+  s.machine.punch_unmaps = false;
+  s.populate_in_parts();
+  CHECK(s.consolidator.consolidate(index));
+  CHECK(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+}
+
 TEST_CASE("where Linux enters no huge page, the small entries come back") {
   Setup s;
   s.populate_in_parts();

@@ -56,9 +56,10 @@ class TroubledMapper final : public Mapper {
     return step(Step::map, span,
                 [&](PageSpan part) { return real_.map_resident(part, write_protected, waiter); });
   }
-  OpResult map_whole(PageSpan block) override {
+  OpResult map_whole(PageSpan block, FaultSlot* waiter) override {
     return step(Step::map, block, [&](PageSpan part) {
-      return part.count == block.count ? real_.map_whole(part) : OpResult{OpStatus::incomplete, 0};
+      return part.count == block.count ? real_.map_whole(part, waiter)
+                                       : OpResult{OpStatus::incomplete, 0};
     });
   }
   OpResult write_protect(PageSpan span, FaultSlot* waiter) override {

@@ -93,9 +93,10 @@ int FakeProcessor::merge(PageSpan block) {
   return merged ? 0 : EAGAIN;
 }
 
-// As Linux before 6.14: a page table of small entries stays in the way.
-OpResult FakeProcessor::map_whole(PageSpan block) {
-  if (maps(block.first)) return {OpStatus::incomplete, 0};
+// With a userfaultfd as Linux before 6.14: a page table of small entries stays in the way.
+OpResult FakeProcessor::map_whole(PageSpan block, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
+  if (maps(block.first) && punch_unmaps()) return {OpStatus::incomplete, 0};
   return each("map whole", block, [&](PageIndex page) {
     if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
     table_[page] = true;

@@ -44,7 +44,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult copy_protected(PageSpan span, const std::byte* source, FaultSlot* waiter) override;
   OpResult zero(PageSpan span, FaultSlot* waiter) override;
   OpResult map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) override;
-  OpResult map_whole(PageSpan block) override;
+  OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter) override;
   OpResult forbid(PageSpan span, FaultSlot* waiter) override;

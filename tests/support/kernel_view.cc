@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <vector>
 
 #include "support/descriptors.h"
 
@@ -42,6 +44,31 @@ struct MappingLine {
   }
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
+
+// A mapping, from /proc/PID/smaps.
+struct DetailedMapping {
+  MappingLine line;
+  std::string text;              // the line
+  std::uint64_t huge_bytes = 0;  // mapped by huge page-table entries
+  bool permits_huge_pages = true;
+};
+
+std::vector<DetailedMapping> detailed_mappings(pid_t process) {
+  const std::string path = "/proc/" + std::to_string(process) + "/smaps";
+  std::ifstream smaps(path);
+  if (!smaps) no_answer(path);
+  std::vector<DetailedMapping> found;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uint64_t begin = 0, end = 0, kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      found.push_back({MappingLine(line), line});
+    else if (std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1)
+      found.back().huge_bytes = kib * 1024;
+    else if (line.starts_with("VmFlags:"))
+      found.back().permits_huge_pages = line.find(" nh") == std::string::npos;
+  }
+  return found;
+}
 
 // The node of a mapped page, or move_pages' negative errno for an absent page.
 int node_or_error(pid_t process, const void* address) {
@@ -100,6 +127,27 @@ std::uint64_t PoolFile::allocated_bytes() const {
 int PoolFile::files_in_use() const {
   return static_cast<int>(
       std::ranges::count_if(files_, [](int fd) { return test::allocated_bytes(fd) != 0; }));
+}
+
+std::uint64_t PoolFile::first_data(std::uint64_t offset, std::uint64_t end) const {
+  std::uint64_t first = end;
+  for (const int fd : files_) {
+    const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+    if (data < 0 && errno != ENXIO) no_answer("SEEK_DATA");
+    if (data >= 0) first = std::min(first, static_cast<std::uint64_t>(data));
+  }
+  return first;
+}
+
+std::uint64_t PoolFile::first_hole(std::uint64_t offset) const {
+  while (first_data(offset, offset + 1) == offset) {
+    for (const int fd : files_) {
+      const off_t hole = ::lseek(fd, static_cast<off_t>(offset), SEEK_HOLE);
+      if (hole < 0) no_answer("SEEK_HOLE");
+      offset = static_cast<std::uint64_t>(hole);
+    }
+  }
+  return offset;
 }
 
 int PoolFile::node_of(const void* address) const {
@@ -177,28 +225,36 @@ bool userfaultfd_tracks_memory() {
 }
 
 std::uint64_t huge_entries(pid_t process, const void* address) {
-  std::ifstream smaps("/proc/" + std::to_string(process) + "/smaps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-  std::uintptr_t begin = 0, end = 0, last_end = 0;
-  std::uint64_t offset = 0, next_offset = 0;
-  std::uint64_t bytes = 0;  // of the run of mappings that is being read
-  bool inside = false;      // that run contains the address
-  for (std::string line; std::getline(smaps, line);) {
-    std::uint64_t kib = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx ", &begin, &end, &offset) == 3) {
-      if (begin != last_end || offset != next_offset) {
-        if (inside) return bytes;
-        bytes = 0;
-      }
-      inside = inside || (begin <= wanted && wanted < end);
-      last_end = end;
-      next_offset = offset + (end - begin);
-    } else if (std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1) {
-      bytes += kib * 1024;
+  const std::vector<DetailedMapping> mappings = detailed_mappings(process);
+  const auto found = std::ranges::find_if(
+      mappings, [&](const DetailedMapping& one) { return one.line.contains(wanted); });
+  if (found == mappings.end()) no_answer("smaps");
+  std::uint64_t bytes = 0;
+  for (const DetailedMapping& one : mappings)
+    if (one.line.start - one.line.offset == found->line.start - found->line.offset)
+      bytes += one.huge_bytes;
+  return bytes;
+}
+
+std::optional<std::string> fillable_hole(pid_t process, int processors) {
+  constexpr std::uint64_t block = std::uint64_t{2} << 20;
+  for (const DetailedMapping& one : detailed_mappings(process)) {
+    if (!one.permits_huge_pages) continue;
+    for (int p = 0; p < processors; ++p) {
+      // "/memfd:NAME (deleted)", or "/NAME (deleted)".
+      if (one.text.find(pool_name(p) + " ") == std::string::npos) continue;
+      const PoolFile pool(p);
+      // Linux merges 2 MiB that are aligned in memory and in the file.
+      const std::uint64_t first = (one.line.offset + block - 1) / block * block;
+      const std::uint64_t end = one.line.offset + (one.line.end - one.line.start);
+      for (std::uint64_t at = pool.first_data(first, end) / block * block; at + block <= end;
+           at = pool.first_data(at + block, end) / block * block)
+        if (const std::uint64_t hole = pool.first_hole(at); hole < at + block)
+          return pool_name(p) + " has a hole at " + std::to_string(hole);
     }
   }
-  if (!inside) no_answer("smaps");
-  return bytes;
+  return std::nullopt;
 }
 
 std::optional<int> mapped_node(pid_t process, const void* address) {

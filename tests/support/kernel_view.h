@@ -29,6 +29,10 @@ class PoolFile {
   bool holds(const void* address) const;
   // The bytes that the pool's files occupy (st_blocks).
   std::uint64_t allocated_bytes() const;
+  // The first byte of the first page that the pool has from this offset on, at most `end`.
+  std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
+  // The first byte from this offset on that is in no page.
+  std::uint64_t first_hole(std::uint64_t offset) const;
   // The NUMA node of the page that the pool holds for this address. Maps the page in this process
   // for a moment, through a mapping of its own. Requires: holds(address), and that the page does
   // not move meanwhile.
@@ -66,9 +70,14 @@ Permissions permissions(pid_t process, const void* address);
 // faults).
 bool userfaultfd_tracks_memory();
 
-// How many bytes of a pool the process maps by huge page-table entries, in the mapping that
-// contains the address, and those that continue it with the next offset.
+// How many bytes of pools the process maps by huge page-table entries, in the view (or alias) that
+// contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);
+
+// A place where Linux may fill a hole of a pool with zeros in the background, because a mapping of
+// the process permits huge pages and the pool holds only a part of the 2 MiB; nothing if there is
+// none. Only a userfaultfd keeps Linux from that.
+std::optional<std::string> fillable_hole(pid_t process, int processors);
 
 // The NUMA node of the page that `process` has mapped at the address, or nothing if none is mapped.
 std::optional<int> mapped_node(pid_t process, const void* address);

@@ -1,4 +1,6 @@
 // Faults that bring whole blocks: Linux's huge pages in the pools, and its huge page-table entries.
+#include <sys/mman.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -49,7 +51,7 @@ void touch(int processor, const Blocks& memory, std::uint64_t value) {
     stage().session().run(processor, write);
 }
 
-// In the mapping that contains the memory, which is all of the processor's view.
+// In the processor's whole view.
 std::uint64_t huge_entries_of(int processor, const Blocks& memory) {
   return huge_entries(Witness::process_of(index_of(processor)), memory.first);
 }
@@ -193,6 +195,60 @@ TEST_CASE("a block that came in parts becomes one huge page with one entry", "[s
   for (std::size_t i = 0; i < blocks * block_words; i += page_words)
     if (memory.first[i] != i || memory.first[i + 1] != order.size())
       FAIL("page " << i / page_words);
+}
+
+// Without a userfaultfd Linux fills holes, where a mapping permits huge pages, when it merges pages
+// in the background.
+TEST_CASE("holes of a pool stay holes, wherever pages come and go", "[system]") {
+  if (!pools_have_huge_pages() || userfaultfd_tracks_memory()) return;
+  constexpr int processors = 3;
+  const Blocks memory;
+  const auto check = [&](const char* after) {
+    CAPTURE(after);
+    for (int p = 0; p < processors; ++p) {
+      CAPTURE(p);
+      const auto hole = fillable_hole(Witness::process_of(p), processors);
+      CHECK(hole.value_or("none") == "none");
+    }
+  };
+  const auto prefetch = [&](int processor, std::size_t first_page, std::size_t count) {
+    WHERRY_TRY(cuMemPrefetchAsync(address_of(memory.first + first_page * page_words),
+                                  count * page_bytes, location_of(processor), 0, nullptr));
+    WHERRY_TRY(cuStreamSynchronize(nullptr));
+  };
+  constexpr std::size_t block_pages = block_bytes / page_bytes;
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+    *const_cast<volatile std::uint64_t*>(memory.first + i) = i;
+  check("first touch");
+  for (const int p : {device0, host, device1, device0}) {
+    prefetch(p, 0, blocks * block_pages);
+    touch(p, memory, 7);
+    check("whole blocks");
+  }
+  prefetch(host, 5, 1);
+  check("one page to the host");
+  prefetch(device1, block_pages + 64, 200);
+  check("a part to another device");
+  touch(device0, memory, 8);
+  touch(host, memory, 9);
+  check("accesses to the rest");
+  prefetch_in_parts(device0, memory);
+  touch(device0, memory, 10);
+  check("all parts together again");
+  prefetch(host, 2 * block_pages, 16);
+  check("a part of a merged block");
+
+  // What the background thread of Linux would do, at once.
+  const PoolFile pool(1 + device0);
+  const std::uint64_t before = pool.allocated_bytes();
+  const PoolFile host_pool(0);
+  const std::uint64_t host_before = host_pool.allocated_bytes();
+  constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers lack
+  CHECK(::madvise(memory.first + 2 * block_words, block_bytes, collapse) != 0);
+  CHECK(pool.allocated_bytes() == before);
+  CHECK(host_pool.allocated_bytes() == host_before);
+  for (std::size_t i = 1; i < blocks * block_words; i += page_words)
+    if (memory.first[i] != 0) FAIL("word " << i);
 }
 
 TEST_CASE("a block that comes again to a device is mapped by one entry again", "[system]") {

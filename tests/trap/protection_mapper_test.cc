@@ -3,6 +3,7 @@
 #include "trap/protection_mapper.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "memory/arena.h"
+#include "os/missing.h"
 #include "os/process/futex.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
@@ -48,10 +50,10 @@ class CrampedProtector final : public Protector {
  public:
   CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
       : real_(layout), pages_min_(pages_min) {}
-  int protect(PageSpan span, Access access, FaultSlot* waiter) override {
+  int protect(PageSpan span, Access access, HugeEntries entries, FaultSlot* waiter) override {
     if (span.count < pages_min_ && !made_room_) return ENOMEM;
     made_room_ = access == Access::none;
-    return real_.protect(span, access, waiter);
+    return real_.protect(span, access, entries, waiter);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
@@ -69,7 +71,7 @@ class LimitedProtector final : public Protector {
   LimitedProtector(std::uint64_t pages, std::uint64_t mappings_max, std::uint64_t others)
       : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
 
-  int protect(PageSpan span, Access access, FaultSlot*) override {
+  int protect(PageSpan span, Access access, HugeEntries, FaultSlot*) override {
     // A boundary where the access does not change splits no mapping.
     const std::uint64_t splits = (at(span.first) != access && is_inside(span.first) ? 1u : 0u) +
                                  (at(span.end() - 1) != access && is_inside(span.end()) ? 1u : 0u);
@@ -109,7 +111,7 @@ class NoFiller final : public HoleFiller {
 };
 
 struct Setup {
-  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::never, std::nullopt};
+  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, std::nullopt};
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
@@ -299,18 +301,53 @@ TEST_CASE("without a process nothing is filled, and every call reports that") {
   CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == 0);
 }
 
+TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped") {
+  Setup s;
+  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
+  if (!s.pool.maps_huge_pages()) {
+    WARN("skipped: pools have no huge pages here");
+    return;
+  }
+  const PageTable page_table(0);
+  const PageSpan block = block_span({1});
+  const auto entries = [&] { return page_table.entries_of(s.at(block.first)); };
+  // Small pages first: all are mapped, and none by a huge entry.
+  for (std::uint64_t half : {0u, 256u}) REQUIRE(s.pool.fill_zero({block.first + half, 256}));
+  CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
+  CHECK(s.rights(block.first) == "rw-");
+  REQUIRE(s.pool.merge(block) == 0);
+  *reinterpret_cast<int*>(s.at(block.first)) = 5;  // through a small entry
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(s.mapper.map_whole(block));
+    CHECK(entries() == PageTable::Entries::huge);
+    CHECK(*reinterpret_cast<int*>(s.at(block.first)) == 5);
+
+    // The block loses its entry and the permission for another one, before a page leaves.
+    REQUIRE(s.mapper.unmap({block.first + 7, 1}));
+    CHECK(s.rights(block.first + 7) == "---");
+    CHECK(s.rights(block.first) == "---");
+    REQUIRE(s.mapper.map_resident({block.first, 7}, /*write_protected=*/false));
+    *reinterpret_cast<int*>(s.at(block.first)) = 5;
+    CHECK(::madvise(reinterpret_cast<void*>(s.at(block.first)), block_size, MADV_COLLAPSE) != 0);
+    CHECK(entries() == PageTable::Entries::incomplete);
+  }
+  CHECK(test::allocated_bytes(s.pool.file().fd()) == block_size);
+}
+
 TEST_CASE("a posted fault is read once, changes protection in its own process, and is answered") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
   const BoardSource source(nullptr, *board, notifier);
+  const PageTable page_table(0);
   BoardProtector protector(
       nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
   REQUIRE(s.pool.fill_zero({{3}, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
-    std::thread faulting(
-        [&] { tries_again = post_fault(*board, notifier, s.at({3}), true, FaultLimit::bounded); });
+    std::thread faulting([&] {
+      tries_again = post_fault(*board, notifier, s.at({3}), true, FaultLimit::bounded, &page_table);
+    });
     std::optional<FaultMessage> message;
     while (!(message = source.read_message())) std::this_thread::yield();
     CHECK_FALSE(source.read_message());
@@ -318,8 +355,8 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
     CHECK(message->write);
     CHECK_FALSE(message->kind_known);
     FaultSlot* const slot = source.attend(*message);
-    CHECK(protector.protect({{3}, 1}, Access::write, slot) == 0);
-    CHECK(protector.protect({{4}, 1}, Access::read, slot) == 0);
+    CHECK(protector.protect({{3}, 1}, Access::write, HugeEntries::unchanged, slot) == 0);
+    CHECK(protector.protect({{4}, 1}, Access::read, HugeEntries::unchanged, slot) == 0);
     CHECK(s.rights({3}) == "rw-");
     CHECK(s.rights({4}) == "r--");
     source.answered(*message, refused);
@@ -339,7 +376,7 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
   for (int i = 0; i < threads; ++i)
     faulting.emplace_back([&, i] {
       const bool even = post_fault(*board, notifier, s.at({static_cast<std::uint64_t>(i)}), false,
-                                   FaultLimit::endless);
+                                   FaultLimit::endless, nullptr);
       if (even != (i % 2 == 0)) ++wrong;
     });
   for (int answered = 0; answered < threads;) {
@@ -434,11 +471,11 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
       nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
       s.arena.layout());
   // The process does not answer, and is ended for that.
-  CHECK(protector.protect({{0}, 1}, Access::none, nullptr) == ESRCH);
+  CHECK(protector.protect({{0}, 1}, Access::none, HugeEntries::unchanged, nullptr) == ESRCH);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK(protector.protect({{0}, 1}, Access::none, nullptr) == ESRCH);
+  CHECK(protector.protect({{0}, 1}, Access::none, HugeEntries::unchanged, nullptr) == ESRCH);
 }
 
 }  // namespace wherry::impl

@@ -97,7 +97,9 @@ KernelFeatures probe_features() {
   const HugeTmpfsFiles huge = create_on_huge_tmpfs("wherry-probe");
   features.huge_tmpfs = huge.way;
   if (huge.files.empty()) features.huge_tmpfs_refusal = reason_of(huge);
-  features.keeps_holes = MemoryFile::kernel_keeps_holes();
+  features.keeps_holes = features.permissions.userfaultfd()
+                             ? MemoryFile::kernel_keeps_holes()
+                             : MemoryFile::kernel_keeps_small_holes();
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();
   return features;
@@ -135,7 +137,7 @@ std::vector<Capability> KernelFeatures::capabilities() const {
           "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   add("holes beside huge pages", keeps_holes, false,
       "migrated pages stay absent when the kernel merges the others; without it no huge "
-      "pages",
+      "pages with userfaultfd",
       "Linux 6.4 or newer, and what the line above needs");
   add("node of a page", move_pages, false, "reports which node holds a page",
       "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");

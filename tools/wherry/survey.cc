@@ -11,7 +11,7 @@
 
 #include "base/environment.h"
 #include "base/page.h"
-#include "os/files/memory_file.h"
+#include "memory/pool.h"
 #include "os/process/userfaultfd_remedy.h"
 #include "policy/policies.h"
 #include "runtime/policy_machine.h"
@@ -110,9 +110,10 @@ Survey take_survey() {
                                                   impl::allowed_cpus().size());
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
-    survey.huge_pools =
-        survey.trap && impl::traits_of(survey.trap->mode.kind).permits_huge_pages &&
-        impl::MemoryFile("wherry-probe", impl::page_size, settings->huge_pages).has_huge_pages();
+    if (survey.trap)
+      survey.huge_pools = impl::SparsePoolFile("wherry-probe", impl::block_size,
+                                               settings->huge_pages, survey.trap->mode.userfaultfd)
+                              .maps_huge_pages();
   }
   impl::TopologyResult chosen = impl::choose_topology(
       survey.machine, impl::environment("WHERRY_DEVICES"), impl::environment("WHERRY_HOST_NODES"),

@@ -10,7 +10,6 @@ std::vector<std::string> limits_of(const impl::TrapChoice& choice) {
         "serve system calls that reach absent managed memory: they fail with EFAULT; "
         "wherryTouchPages() "
         "first");
-  if (!traits.permits_huge_pages) limits.push_back("use huge pages, or map 2 MiB by one entry");
   if (!traits.opens_arena) {
     limits.push_back(
         "change what is mapped without a system call for each run of pages, in a device through "

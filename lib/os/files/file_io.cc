@@ -66,18 +66,6 @@ int write_at(int fd, std::uint64_t offset, std::span<const std::byte> from) {
   return result < 0 ? -errno : static_cast<int>(result);
 }
 
-int write_zeros_at(int fd, std::uint64_t offset, std::size_t bytes) {
-  // One small page, which stays in the CPU's cache, again and again.
-  alignas(page_size) static std::array<std::byte, page_size> zeros;
-  std::array<iovec, block_size / page_size> pieces;
-  std::size_t count = 0;
-  for (std::size_t done = 0; done < bytes; done += pieces[count++].iov_len)
-    pieces[count] = {zeros.data(), std::min(page_size, bytes - done)};
-  const ssize_t result =
-      ::pwritev(fd, pieces.data(), static_cast<int>(count), static_cast<off_t>(offset));
-  return result < 0 ? -errno : static_cast<int>(result);
-}
-
 int copy_memory(std::span<std::byte> into, std::span<const std::byte> from) {
   const iovec local{into.data(), into.size()};
   const iovec remote{const_cast<std::byte*>(from.data()), from.size()};

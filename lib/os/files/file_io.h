@@ -11,8 +11,6 @@ namespace wherry::impl {
 
 [[nodiscard]] int read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 [[nodiscard]] int write_at(int fd, std::uint64_t offset, std::span<const std::byte> from);
-// Writes zeros, at most 2 MiB.
-[[nodiscard]] int write_zeros_at(int fd, std::uint64_t offset, std::size_t bytes);
 [[nodiscard]] int copy_memory(std::span<std::byte> into, std::span<const std::byte> from);
 // Whether RLIMIT_FSIZE permits a write up to `end`. A write beyond the limit raises a signal that
 // ends the program.

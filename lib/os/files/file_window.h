@@ -16,8 +16,9 @@ class FileWindow {
   explicit FileWindow(std::size_t bytes) : place_(Mapping::reserve(bytes, bytes)) {}
 
   enum class Use {
-    reading,
+    reading,  // all pages are in the file
     creating_small_pages,
+    creating_huge_pages,  // a whole block, and the file shall have all of it
   };
   // Maps [offset, offset + bytes) of the file in place of the previous part; not inherited by
   // fork(). Requires: no multiple of the window's size lies inside the part. Returns 0 or an errno.

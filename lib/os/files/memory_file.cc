@@ -51,6 +51,7 @@ int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (view == MAP_FAILED) return errno;
   int error = leave_out_of_core_dumps(reinterpret_cast<std::uintptr_t>(view), bytes);
+  (void)::madvise(view, bytes, MADV_NOHUGEPAGE);  // Linux shall fill no holes because of this view
   if (error == 0) error = act(view);
   ::munmap(view, bytes);
   return error;
@@ -85,13 +86,30 @@ bool keeps_holes(int fd) {
   return allocated_bytes_of(fd) == page_size;
 }
 
+// Creates one page through a mapping that forbids huge pages, and asks Linux to merge it.
+bool keeps_small_holes(int fd) {
+  const Mapping small = Mapping::reserve(huge_page, huge_page);
+  if (!show(fd, small) || ::madvise(small.data(), small.size(), MADV_NOHUGEPAGE) != 0 ||
+      ::madvise(small.data(), page_size, MADV_POPULATE_WRITE) != 0)
+    return false;
+  (void)merge_pages({small.data(), huge_page});
+  return allocated_bytes_of(fd) == page_size;
+}
+
+bool on_probe_file(bool (*keeps)(int fd)) {
+  const Fd file = create_on_huge_tmpfs("wherry-probe").take_only();
+  return file && set_file_size(file.get(), huge_page) == 0 && keeps(file.get());
+}
+
 }  // namespace
 
 bool MemoryFile::kernel_keeps_holes() {
-  static const bool keeps = [] {
-    const Fd file = create_on_huge_tmpfs("wherry-probe").take_only();
-    return file && set_file_size(file.get(), huge_page) == 0 && keeps_holes(file.get());
-  }();
+  static const bool keeps = on_probe_file(keeps_holes);
+  return keeps;
+}
+
+bool MemoryFile::kernel_keeps_small_holes() {
+  static const bool keeps = on_probe_file(keeps_small_holes);
   return keeps;
 }
 
@@ -105,7 +123,8 @@ std::vector<MemoryFile> MemoryFile::create(const std::string& name, std::size_t 
                                            HugePages wanted, unsigned count) {
   attach_interposers();  // mlockall() must not populate the files
   std::vector<Fd> fds;
-  if (wanted == HugePages::if_possible && kernel_keeps_holes())
+  if ((wanted == HugePages::if_possible && kernel_keeps_holes()) ||
+      (wanted == HugePages::where_whole && kernel_keeps_small_holes()))
     fds = create_on_huge_tmpfs(name, count).files;
   const bool huge = !fds.empty() || memfds_have_huge_pages();
   fds.resize(count);

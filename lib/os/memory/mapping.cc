@@ -9,6 +9,7 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/memory/page_table.h"
 #include "os/memory/userfaultfd.h"
 #include "os/missing.h"
 
@@ -45,6 +46,18 @@ int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
 int keep_sparse(void* start, std::size_t bytes, bool huge_pages) {
   if (const int error = keep_private_to_us(start, bytes, huge_pages)) return error;
   return leave_out_of_core_dumps(reinterpret_cast<std::uintptr_t>(start), bytes);
+}
+
+// Linux reports too many mappings by another error here than mprotect() does.
+int errno_of_split() {
+  return errno == EAGAIN ? ENOMEM : errno;
+}
+
+// Linux without transparent huge pages returns EINVAL.
+int forbid_huge_pages(std::uintptr_t start, std::size_t bytes) {
+  if (::madvise(reinterpret_cast<void*>(start), bytes, MADV_NOHUGEPAGE) == 0 || errno == EINVAL)
+    return 0;
+  return errno_of_split();
 }
 
 }  // namespace
@@ -138,6 +151,27 @@ int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
   // On a shared mapping it drops no data.
   (void)::madvise(place, bytes, MADV_DONTNEED);
   return ::madvise(place, page_size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+}
+
+int change_view_access(std::uintptr_t start, std::size_t bytes, Access access, HugeEntries entries,
+                       const PageTable& page_table) {
+  if (entries != HugeEntries::entered) {
+    if (const int error = set_access(start, bytes, access)) return error;
+    return entries == HugeEntries::forbidden ? forbid_huge_pages(start, bytes) : 0;
+  }
+  void* place = reinterpret_cast<void*>(start);
+  const int hindered = ::madvise(place, bytes, MADV_HUGEPAGE) == 0 ? 0 : errno_of_split();
+  int error = hindered == ENOMEM ? ENOMEM : set_access(start, bytes, access);
+  if (error == 0) {
+    // A Linux that cannot say it is trusted.
+    if (hindered == 0 && enter_huge_page(0, start, bytes) == 0 &&
+        page_table.entries_of(start).value_or(PageTable::Entries::huge) == PageTable::Entries::huge)
+      return 0;
+    error = EBUSY;
+  }
+  // Linux would merge small pages in the background, perhaps while some of them leave.
+  const int refused = forbid_huge_pages(start, bytes);
+  return refused != 0 ? refused : error;
 }
 
 int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd) {

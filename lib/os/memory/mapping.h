@@ -9,6 +9,8 @@
 
 namespace wherry::impl {
 
+class PageTable;  // os/memory/page_table.h
+
 // A process's access to a range of memory.
 enum class Access : std::uint32_t {
   none,
@@ -93,6 +95,24 @@ struct FileView {
 // CPU of the machine has run a kernel thread. Returns 0 or an errno: EINVAL, EPERM or ENOSYS if
 // Linux does not support it or does not permit it.
 [[nodiscard]] int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes);
+
+// How Linux maps part of a view that no userfaultfd tracks.
+enum class HugeEntries : std::uint32_t {
+  unchanged,
+  // By small entries. Linux merges no pages because of this view, and an access creates no huge
+  // page.
+  forbidden,
+  // By one entry, for a huge page of the file.
+  entered,
+};
+// Changes access to part of such a view. Huge entries are forbidden before the call returns, so the
+// file may lose pages there afterwards. `entered` needs 2 MiB of which the file holds all pages
+// until huge entries are forbidden, and access to write. `page_table`: this process's. Returns 0 or
+// an errno. ENOMEM: the process has as many mappings as it may have, and a part of the change may
+// have been made. EBUSY: the file has no huge page there; access was given, and huge entries are
+// forbidden. Async-signal-safe.
+[[nodiscard]] int change_view_access(std::uintptr_t start, std::size_t bytes, Access access,
+                                     HugeEntries entries, const PageTable& page_table);
 
 // Removes the page-table entries for part of such a view: the next access faults, although the file
 // holds the page. The range is registered with `userfaultfd`, and its write protection stays. -1:

@@ -58,7 +58,7 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   impl::OpResult map_resident(impl::PageSpan span, bool, impl::FaultSlot*) override {
     return done(span);
   }
-  impl::OpResult map_whole(impl::PageSpan span) override { return done(span); }
+  impl::OpResult map_whole(impl::PageSpan span, impl::FaultSlot*) override { return done(span); }
   impl::OpResult write_protect(impl::PageSpan span, impl::FaultSlot*) override {
     return done(span);
   }
