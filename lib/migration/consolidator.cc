@@ -77,10 +77,13 @@ bool Consolidator::consolidate(BlockIndex index) {
   }
   // Linux keeps the contents, also while threads write. It refuses while the pages of the block are
   // in use elsewhere, or without a free huge page.
-  if (engine_.at(p).file.merge(block_span(index)) != 0) return true;
+  const int error = engine_.at(p).file.merge(block_span(index));
   {
     const LockedBlock block(index, state);
-    if (!engine_.prepare_huge_entry(block, p)) return true;
+    const bool prepared = error == 0 && engine_.prepare_huge_entry(block, p);
+    // Linux removes the entries of the pages from every page table, before it may refuse.
+    engine_.restore_entries(block, p);
+    if (!prepared) return true;
   }
   // In the host, map_whole() removes the page table itself.
   const PageSpan span = block_span(index);

@@ -112,7 +112,7 @@ class PageEngine {
   // removed them, so that enter_whole() can map it.
   bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
 
-  // The next three are the consolidator's (migration/consolidator.h).
+  // The next four are the consolidator's (migration/consolidator.h).
 
   // Whether p alone holds the whole block and has mapped all of it by small entries, although one
   // huge entry is possible, and no operation concerns it.
@@ -123,6 +123,10 @@ class PageEngine {
   // Maps the block by one huge entry, or, where Linux refuses, by small ones. Returns false if
   // Linux has refused.
   bool finish_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+
+  // Linux has removed entries of pages in the owner's pool, of any processor, so that the state
+  // says more than is there: enters them again, except where one huge entry replaces them.
+  void restore_entries(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
 
   // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
   void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
