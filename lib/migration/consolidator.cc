@@ -94,11 +94,14 @@ bool Consolidator::consolidate(BlockIndex index) {
   }
   // Linux keeps the contents, also while threads write. It refuses while the pages of the block are
   // in use elsewhere, or without a free huge page.
-  if (engine_.at(p).file.merge(block_span(index)) != 0) return true;
-  if (!restore_holes(index, p)) return true;
+  const int error = engine_.at(p).file.merge(block_span(index));
+  if (error == 0 && !restore_holes(index, p)) return true;
   {
     const LockedBlock block(index, state);
-    if (!engine_.prepare_huge_entry(block, p)) return true;
+    const bool prepared = error == 0 && engine_.prepare_huge_entry(block, p);
+    // Linux removes the entries of the pages from every page table, before it may refuse.
+    engine_.restore_entries(block, p);
+    if (!prepared) return true;
   }
   // In the host and with mprotect, map_whole() removes the page table itself.
   const PageSpan span = block_span(index);

@@ -357,10 +357,30 @@ bool PageEngine::finish_huge_entry(const LockedBlock& block, Processor p) {
   const bool changed = !is_whole(block, p);
   const bool mapped = enter_whole(block, p);
   block.state.to_enter_whole &= ~p.bit();
+  if (changed) restore_entries(block, p);
   if (changed || (block.state.entered_whole & p.bit()) != 0) return true;
   // Threads would fault on each page.
   if (!mapped) (void)map(block, whole_block, p);
   return false;
+}
+
+void PageEngine::restore_entries(const LockedBlock& block, Processor owner) {
+  for (int i = 0; i < processors(); ++i) {
+    const Processor p{i};
+    // With mprotect, Linux enters accessible pages again by itself.
+    if (!at(p).mapper.punch_unmaps()) continue;
+    // The owner's huge entry comes back as a whole with the first fault, or is about to come.
+    const ProcessorMask whole = block.state.entered_whole | block.state.to_enter_whole;
+    if (p == owner && (whole & p.bit()) != 0) continue;
+    const PageMask lost =
+        block.state.mapped_from(p, owner) - block.state.switching(p) - block.state.in_flight();
+    const PageMask several = lost & block.state.resident_beside(owner);
+    for (const bool writable : {true, false}) {
+      // A page that cannot be entered now is entered by the next fault on it.
+      for (const PageRun run : runs_of(writable ? lost - several : several))
+        (void)enter(block, run, p, writable);
+    }
+  }
 }
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {

@@ -130,6 +130,10 @@ class PageEngine {
   // Linux has refused.
   bool finish_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
 
+  // Linux has removed entries of pages in the owner's pool, of any processor, so that the state
+  // says more than is there: enters them again, except where one huge entry replaces them.
+  void restore_entries(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
+
   // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
   void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);

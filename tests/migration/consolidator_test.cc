@@ -40,6 +40,21 @@ struct Setup {
     REQUIRE(reservation.try_grow(engine.at(Processor::host()).capacity, run.count));
     REQUIRE(engine.duplicate(block, run, device, Processor::host(), reservation));
   }
+  // The host maps the device's pages.
+  void map_remotely(PageRun run) {
+    const PageSpan span = span_of(index, run);
+    const LockedBlock block(index, state);
+    block.state.switch_begun(Processor::host(), run);
+    REQUIRE(machine.at(0).change_view(span, device) == 0);
+    block.state.switched(Processor::host(), run, device);
+    REQUIRE(engine.map(block, run, Processor::host()));
+  }
+  bool host_maps(PageRun run) {
+    const PageSpan span = span_of(index, run);
+    for (PageIndex page = span.first; page < span.end(); ++page)
+      if (!machine.at(0).maps_writable(page)) return false;
+    return true;
+  }
   bool is_noted() {
     const LockGuard guard(state.lock);
     return state.is_noted_as_scattered;
@@ -93,7 +108,7 @@ TEST_CASE("a block with copies elsewhere is left alone until they are gone") {
 TEST_CASE("a block whose pages Linux cannot merge stays as it is") {
   Setup s;
   s.populate_in_parts();
-  s.machine.failures.push_back({"merge", OpStatus::incomplete});
+  s.machine.failures.push_back({"merge", OpStatus::incomplete, 300});
   CHECK(s.consolidator.consolidate(index));
   CHECK_FALSE(s.is_entered_whole());
   CHECK(s.maps_all_writable());
@@ -130,6 +145,46 @@ TEST_CASE("without userfaultfd, the huge entry replaces the small ones at once")
   CHECK(s.consolidator.consolidate(index));
   CHECK(s.is_entered_whole());
   CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("other processors that map pages of the block keep their entries") {
+  constexpr PageRun seen{40, 20}, seen_meanwhile{200, 5};
+  Setup s;
+  s.populate_in_parts();
+  s.map_remotely(seen);
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation == "merge") s.map_remotely(seen_meanwhile);
+  };
+  CHECK(s.consolidator.consolidate(index));
+  CHECK(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+  for (const PageRun run : {seen, seen_meanwhile}) CHECK(s.host_maps(run));
+}
+
+TEST_CASE("pages of a block that changes in the middle keep their entries") {
+  static constexpr PageRun gone{500, 12};
+  const auto leave = [](Setup& s) {
+    const LockedBlock block(index, s.state);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(s.engine.at(Processor::host()).capacity, gone.count));
+    REQUIRE(
+        s.engine.migrate(block, gone, device, Processor::host(), reservation, MoveCause::fault));
+  };
+  for (const char* const moment : {"merge", "forget"}) {
+    CAPTURE(moment);
+    Setup s;
+    s.populate_in_parts();
+    s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+      if (operation == moment) leave(s);
+    };
+    CHECK(s.consolidator.consolidate(index));
+    CHECK_FALSE(s.is_entered_whole());
+    for (unsigned page = 0; page < pages_per_block; ++page) {
+      const PageIndex there = span_of(index, {page, 1}).first;
+      const int owner = page < gone.first ? 1 : 0;
+      if (!s.machine.at(owner).maps_writable(there)) FAIL("page " << page);
+    }
+  }
 }
 
 TEST_CASE("where Linux enters no huge page, the small entries come back") {

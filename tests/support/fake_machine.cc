@@ -87,9 +87,15 @@ OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultS
   });
 }
 
+// A planned failure says of how many pages Linux has removed the entries before it refuses.
 int FakeProcessor::merge(PageSpan block) {
   const OpResult merged = each(
-      "merge", block, [](PageIndex) { return OpStatus::ok; }, /*by_process=*/false);
+      "merge", block,
+      [&](PageIndex page) {
+        machine_.unmap_from(id_.index, page, /*may_be_mapped=*/true);
+        return OpStatus::ok;
+      },
+      /*by_process=*/false);
   return merged ? 0 : EAGAIN;
 }
 

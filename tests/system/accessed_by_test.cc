@@ -4,6 +4,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "support/stage.h"
 
@@ -14,7 +15,10 @@ namespace {
 constexpr std::array processors{host, device0, device1};
 
 Stage& stage() {
-  static Stage the_stage{"capacity=64M;capacity=64M"};
+  static Stage the_stage = [] {
+    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // nothing in the background causes faults
+    return Stage{"capacity=64M;capacity=64M"};
+  }();
   return the_stage;
 }
 

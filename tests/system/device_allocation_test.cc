@@ -19,7 +19,10 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
 
 Stage& stage() {
-  static Stage the_stage(devices);
+  static Stage the_stage = [] {
+    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // pages keep their frames
+    return Stage{devices};
+  }();
   return the_stage;
 }
 

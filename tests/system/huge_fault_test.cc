@@ -262,3 +262,20 @@ TEST_CASE("a block that comes again to a device is mapped by one entry again", "
   }
   CHECK(comes_to_map_whole(device0, memory, entries));
 }
+
+TEST_CASE("a block that another processor maps keeps all entries while others become huge pages",
+          "[system]") {
+  Stage& s = stage();
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory, later;
+  for (const Blocks& written : {memory, later})
+    s.write_pages(host, written.first, blocks * block_bytes, 1);
+  advise(memory.first, blocks * block_bytes, CU_MEM_ADVISE_SET_ACCESSED_BY, host);
+  prefetch_in_parts(device0, memory);
+  const std::uint64_t entries = settled_huge_entries_of(device1, later);
+  prefetch_in_parts(device1, later);
+  // Blocks are merged in the order in which they came.
+  CHECK(comes_to_map_whole(device1, later, entries));
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+    if (!s.comes_to_map(host, memory.first + i)) FAIL("page " << i / page_words);
+}

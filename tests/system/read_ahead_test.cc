@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "support/machine_load.h"
 #include "support/stage.h"
 #include "support/waiting.h"
 
@@ -31,12 +32,14 @@ TEST_CASE("the blocks after those that the host sweeps are there before their fi
   std::uint64_t* const first = whole_block_of(words);
   std::uint64_t value = 0;
   // The library leaves this out while other programs use all CPUs.
+  MachineLoad load;
   const bool came_ahead = comes_true([&] {
     s.write_pages(device0, first, blocks * block_bytes, ++value);
     std::size_t ahead = 0;
     for (std::size_t block = 0; block < blocks / 2; ++block) {
       REQUIRE(s.read_pages(host, first + block * block_words, block_bytes) == value * 512);
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      load.look();
       for (std::size_t i = 0; i < block_words; i += page_words)
         if (s.residents(first + (block + 1) * block_words + i) == bit_of(host)) ++ahead;
     }
@@ -45,7 +48,10 @@ TEST_CASE("the blocks after those that the host sweeps are there before their fi
       REQUIRE(s.residents(first + i) == bit_of(device0));
     return ahead >= block_bytes / page_bytes;
   });
-  CHECK(came_ahead);
+  if (!came_ahead && load.was_busy())
+    WARN("skipped: other programs use the CPUs");
+  else
+    CHECK(came_ahead);
   CHECK(s.read_pages(host, first, blocks * block_bytes) == value * 512 * blocks);
 }
 
