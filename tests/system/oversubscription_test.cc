@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <thread>
@@ -23,11 +24,15 @@ constexpr std::size_t capacity_blocks = capacity / block_bytes;
 constexpr int patience_ms = 60'000;
 
 Stage& stage() {
-  static Stage the_stage{"capacity=32M,workers=1;capacity=32M,workers=2"};
+  static Stage the_stage = [] {
+    ::setenv("WHERRY_COPIERS", "2", 1);  // one file a pool, see Sampler
+    return Stage{"capacity=32M,workers=1;capacity=32M,workers=2"};
+  }();
   return the_stage;
 }
 
 // Samples the pools continuously until it is destroyed.
+// The sum over several files would not be of one moment, so the pools have one file here.
 class Sampler {
  public:
   Sampler()
