@@ -79,7 +79,7 @@ TEST_CASE("without userfaultfd, only whole blocks become huge pages, and holes s
     return;
   }
   CHECK_FALSE(pool.views_permit_huge_pages());
-  const int file = pool.file().fd();
+  const int file = pool.file().fd_at(0);
   std::vector<std::byte> data(block_size, std::byte{7});
   const PageSpan first{{0}, pages_per_block};
   const PageSpan second{{pages_per_block}, pages_per_block};

@@ -331,7 +331,7 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
     CHECK(::madvise(reinterpret_cast<void*>(s.at(block.first)), block_size, MADV_COLLAPSE) != 0);
     CHECK(entries() == PageTable::Entries::incomplete);
   }
-  CHECK(test::allocated_bytes(s.pool.file().fd()) == block_size);
+  CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == block_size);
 }
 
 TEST_CASE("a posted fault is read once, changes protection in its own process, and is answered") {
