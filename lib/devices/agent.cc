@@ -82,7 +82,7 @@ struct AgentState {
 };
 
 ViewOptions view_options(const DeviceProcessOptions& options, int userfaultfd) {
-  return {userfaultfd, options.huge_pages, options.arena_accessible};
+  return {userfaultfd, options.huge_pages};
 }
 
 int show_pool(const AgentStart& start, const AgentState& state, const Command& command,
@@ -94,9 +94,10 @@ int show_pool(const AgentStart& start, const AgentState& state, const Command& c
 
 int open_arena(const AgentStart& start, const AgentState& state, const Command& command) {
   const DeviceProcessOptions& options = *start.options;
-  return open_pool_view(
-      state.layout.base(), {page_at_offset(command.offset), command.bytes / page_size},
-      options.pools[options.own_pool], view_options(options, state.trap->userfaultfd()));
+  return open_pool_view(state.layout.base(),
+                        {page_at_offset(command.offset), command.bytes / page_size},
+                        options.pools[options.own_pool],
+                        view_options(options, state.trap->userfaultfd()), options.arena_accessible);
 }
 
 int adopt_image(const Command& command, Fd contents) {
@@ -224,16 +225,15 @@ void catch_faults_and_obey(void* pointer) {
 // Maps the device's own pool over the arena. Returns 0 or an errno.
 int map_own_pool(const DeviceProcessOptions& options, const ArenaLayout& layout) {
   const PoolFiles& pool = options.pools[options.own_pool];
-  const auto map_first_file = [&](std::uintptr_t address, PageSpan pages) {
-    const int error = map_closed(address, {pool.fds.front(), pages.offset(), pages.bytes()});
-    return error != 0 ? error : prepare_view(address, pages.bytes(), options.huge_pages);
-  };
-  int error = map_first_file(layout.base(), {{0}, layout.bytes() / page_size});
+  int error =
+      map_first_file(layout.base(), {{0}, layout.bytes() / page_size}, pool, options.huge_pages);
   for (const PageSpan& open : options.arena_open)
-    if (error == 0) error = open_pool_view(layout.base(), open, pool, view_options(options, -1));
+    if (error == 0)
+      error = open_pool_view(layout.base(), open, pool, view_options(options, -1),
+                             options.arena_accessible);
   if (error != 0) return error;
   return layout.for_each_placed([&](const PlacedPages& placed) {
-    const int mapped = map_first_file(placed.address, placed.pages);
+    const int mapped = map_first_file(placed.address, placed.pages, pool, options.huge_pages);
     if (mapped != 0 || !traits_of(options.trap.kind).opens_arena) return mapped;
     return set_access(placed.address, placed.pages.bytes(), Access::write);
   });

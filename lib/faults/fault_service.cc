@@ -121,7 +121,8 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
-      if (fault.in_handler && engine_.is_bare(block, fault.processor)) return {Outcome::not_here};
+      if (fault.in_handler && engine_.may_enter_whole(block, fault.processor))
+        return {Outcome::not_here};
       break;
     case FaultPlan::Kind::refuse:
       return {Outcome::full};

@@ -5,6 +5,7 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "trap/pool_view.h"
 
 namespace wherry::impl {
 namespace {
@@ -34,10 +35,10 @@ Arena::Arena(std::size_t bytes, const SparsePoolFile& host_pool)
     : range_(Mapping::reserve(bytes, std::min(gib, std::bit_floor(bytes)))),
       layout_(range_.address(), bytes, placed_bytes(bytes)),
       striped_end_(page_at_offset(host_pool.file().stripes().bytes())) {
-  int error = map_closed(range_.address(), {host_pool.file().files().front().fd(), 0, bytes});
-  if (error == 0)
-    error = prepare_view(range_.address(), bytes, host_pool.views_permit_huge_pages());
-  if (error != 0) throw_errno(error, "cannot map the host's pool");
+  if (const int error =
+          map_first_file(range_.address(), {{0}, bytes / page_size}, host_pool.file().descriptors(),
+                         host_pool.views_permit_huge_pages()))
+    throw_errno(error, "cannot map the host's pool");
 }
 
 std::vector<PageSpan> Arena::open_pages() const {

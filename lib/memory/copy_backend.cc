@@ -27,6 +27,9 @@ constexpr unsigned operations_per_slot = 2;
 // Changing a mapping takes longer than copying fewer bytes than this.
 constexpr std::size_t window_bytes_min = 64 << 10;
 
+// One thread writes to a file, and one waits for it.
+constexpr unsigned writers_max = 2;
+
 OpStatus status_of(int result, std::size_t wanted) {
   if (result >= 0)
     return static_cast<std::size_t>(result) == wanted ? OpStatus::ok : OpStatus::incomplete;
@@ -77,6 +80,7 @@ class PoolBackend : public CopyBackend {
   struct PageCopy {
     CopyMethod method;
     std::span<std::byte> memory;
+    WriteTurn turn = {};
   };
   // Chooses the method and prepares the memory. Returns nullopt if there is none.
   std::optional<PageCopy> prepare(unsigned slot, const PageTransfer& transfer) {
@@ -84,9 +88,11 @@ class PoolBackend : public CopyBackend {
     const bool huge = target(transfer).has_huge_pages();
     // A write of less than a block could create a whole huge page, and other processors may hold
     // pages of that block in their pools.
-    const bool writes = transfer.kind != PageTransfer::Kind::create &&
-                        method_ == CopyMethod::write && (whole_block || !huge) &&
-                        may_write_to(transfer.span.offset() + transfer.span.bytes());
+    bool writes = transfer.kind != PageTransfer::Kind::create && method_ == CopyMethod::write &&
+                  (whole_block || !huge) &&
+                  may_write_to(transfer.span.offset() + transfer.span.bytes());
+    WriteTurn turn;
+    if (writes) writes = begin_write(transfer, turn);
     const CopyMethod method = writes ? CopyMethod::write : CopyMethod::read;
     const SparsePoolFile& seen = pool(writes ? transfer.from : transfer.to);
     if (whole_block && seen.has_block_alias()) {
@@ -94,7 +100,7 @@ class PoolBackend : public CopyBackend {
       // Linux enters the pages first. A write that meets an absent source page would clear the
       // page that it is about to fill, and begin again.
       if (writes) fetch(memory);
-      return PageCopy{method, memory};
+      return PageCopy{method, memory, std::move(turn)};
     }
     const auto use = writes ? FileWindow::Use::reading
                      : whole_block && seen.maps_huge_pages()
@@ -103,7 +109,16 @@ class PoolBackend : public CopyBackend {
     if (windows_[slot].show(seen.file().fd_at(transfer.span.offset()), transfer.span.offset(),
                             transfer.span.bytes(), use) != 0)
       return std::nullopt;
-    return PageCopy{method, windows_[slot].shown()};
+    return PageCopy{method, windows_[slot].shown(), std::move(turn)};
+  }
+  // Whether this thread may write. Where a pool has several files, every copier writes; so where a
+  // range lies in few of them, copiers that would wait for others have Linux create the pages.
+  bool begin_write(const PageTransfer& transfer, WriteTurn& turn) const {
+    const SparsePoolFile& to = pool(transfer.to);
+    if (to.file().stripes().files() == 1) return true;
+    auto begun = to.begin_write(transfer.span, writers_max);
+    if (begun) turn = std::move(*begun);
+    return begun.has_value();
   }
   // Whether a punch is sure to free the pages. Linux may be temporarily unable to split a huge
   // page, so a punch of a part of one may free none.

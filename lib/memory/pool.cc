@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "memory/zero_block.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
 #include "os/memory/numa.h"
@@ -32,16 +33,6 @@ HugePages possible(HugePages wanted, std::optional<UffdAccess> access) {
   return wanted == HugePages::if_possible && !access ? HugePages::where_whole : wanted;
 }
 
-// A block of zeros that takes one page of memory.
-const std::byte* zero_block() {
-  static const Mapping zeros = [] {
-    Mapping block = Mapping::zeroed(block_size);
-    (void)populate_to_read(block.address(), block.size());
-    return block;
-  }();
-  return zeros.data();
-}
-
 }  // namespace
 
 SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
@@ -50,7 +41,7 @@ SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes,
       alias_(Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size,
                                  access ? Access::read : Access::write)),
       filler_(make_filler(access)),
-      being_written_(stripes.files()) {
+      writers_(stripes.files()) {
   if (views_permit_huge_pages())
     block_alias_ = Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size, Access::write,
                                        /*huge_pages=*/true);
@@ -104,15 +95,21 @@ bool SparsePoolFile::is_huge_page(PageSpan span) const {
 // One thread at a time writes: Linux need not clear the pages first, but locks the file. The others
 // do not wait for that lock.
 std::optional<OpResult> SparsePoolFile::try_write(PageSpan span, const std::byte* source) {
-  std::atomic<bool>& being_written = being_written_[file_.stripes().file_of(span.offset())];
-  if (being_written.exchange(true, std::memory_order_acquire)) return std::nullopt;
-  std::optional<OpResult> written;
+  const auto turn = begin_write(span, 1);
+  if (!turn) return std::nullopt;
   const PageRun run{page_in_block(span.first), static_cast<unsigned>(span.count)};
   const BlockIndex block = block_of(span.first);
-  if (may_be_written(run, [&](PageRun other) { return holds_none(span_of(block, other)); }))
-    written = write(span, source);
-  being_written.store(false, std::memory_order_release);
-  return written;
+  const auto holds_none_of = [&](PageRun other) { return holds_none(span_of(block, other)); };
+  return may_be_written(run, holds_none_of) ? write(span, source) : std::nullopt;
+}
+
+std::optional<WriteTurn> SparsePoolFile::begin_write(PageSpan span, unsigned writers_max) const {
+  std::atomic<unsigned>& writers = writers_[file_.stripes().file_of(span.offset())];
+  unsigned others = writers.load(std::memory_order_relaxed);
+  do {
+    if (others >= writers_max) return std::nullopt;
+  } while (!writers.compare_exchange_weak(others, others + 1, std::memory_order_acquire));
+  return WriteTurn(writers);
 }
 
 // SEEK_DATA would wait for a write to the file.
@@ -134,7 +131,7 @@ std::optional<OpResult> SparsePoolFile::write(PageSpan span, const std::byte* so
 // While another thread writes, this one lets Linux create the page and copies into it, which takes
 // up to twice the time of a write.
 std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std::byte* source) {
-  const std::byte* const contents = source != nullptr ? source : zero_block();
+  const std::byte* const contents = source != nullptr ? source : zero_block().data();
   if (!has_block_alias()) return write(span, contents);
   if (const auto written = try_write(span, contents)) return written;
   auto created = unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/page.h"
@@ -62,6 +63,24 @@ bool may_be_written(PageRun run, const Test& other_half_is_empty) {
          !other_half_is_empty(PageRun{run.first ^ run.count, run.count});
 }
 
+// The right to write to one of a pool's files. Linux locks a file for as long as a write takes.
+class WriteTurn {
+ public:
+  WriteTurn() = default;  // no file
+  explicit WriteTurn(std::atomic<unsigned>& writers) : writers_(&writers) {}
+  WriteTurn(WriteTurn&& other) noexcept : writers_(std::exchange(other.writers_, nullptr)) {}
+  WriteTurn& operator=(WriteTurn&& other) noexcept {
+    std::swap(writers_, other.writers_);
+    return *this;
+  }
+  ~WriteTurn() {
+    if (writers_ != nullptr) writers_->fetch_sub(1, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<unsigned>* writers_ = nullptr;  // how many threads have the right
+};
+
 class SparsePoolFile final : public PoolFile {
  public:
   // `access`: the userfaultfd that fills the files; nullopt: none does (see filler_).
@@ -87,6 +106,10 @@ class SparsePoolFile final : public PoolFile {
   bool views_permit_huge_pages() const { return maps_huge_pages() && filler_; }
   const std::byte* alias(PageIndex page) const override { return alias_.data() + offset_of(page); }
   const StripedFile& file() const { return file_; }
+  const Mapping& alias_mapping() const { return alias_; }
+  // The right to write to these pages, which belong to one file. Nothing: as many threads as
+  // `writers_max` have it already.
+  std::optional<WriteTurn> begin_write(PageSpan span, unsigned writers_max) const;
   // A whole block, mapped where copies read and create huge pages without a change of mappings.
   // An access to an absent page creates it. Requires: has_block_alias().
   bool has_block_alias() const { return block_alias_.size() != 0; }
@@ -101,7 +124,7 @@ class SparsePoolFile final : public PoolFile {
   bool holds_none(PageSpan span) const;
   // These write to the file, or create a huge page. Nothing: that is not possible now, but small
   // pages can be created. try_write() writes only if no other thread does, and where Linux creates
-  // no further pages. `source` null: zeros.
+  // no further pages. fill_huge_page() with `source` null: zeros.
   std::optional<OpResult> write(PageSpan span, const std::byte* source);
   std::optional<OpResult> try_write(PageSpan span, const std::byte* source);
   std::optional<OpResult> fill_huge_page(PageSpan span, const std::byte* source);
@@ -121,8 +144,7 @@ class SparsePoolFile final : public PoolFile {
   // Linux would fill its holes through such a mapping (docs/decisions/traps.md).
   Mapping block_alias_;
   std::optional<FileWindow> merge_window_;  // of merge(), where there is no block_alias_
-  // A fill() writes to the file; by file. Linux locks a file for as long as a write takes.
-  std::vector<std::atomic<bool>> being_written_;
+  mutable std::vector<std::atomic<unsigned>> writers_;  // by file, see WriteTurn
 };
 
 }  // namespace wherry::impl

@@ -11,6 +11,7 @@
 
 #include "base/page.h"
 #include "base/patience.h"
+#include "memory/zero_block.h"
 #include "migration/creation.h"
 
 namespace wherry::impl {
@@ -25,9 +26,6 @@ constexpr auto pause = std::chrono::microseconds(20);
 constexpr std::uint64_t wait_limit_ns = 10'000'000'000;
 // After how many failed transfers in a row the copy fails.
 constexpr int failures_max = 3;
-
-// The source where there are no pages. It is never written, so it takes no memory.
-alignas(page_size) std::array<std::byte, block_size> zeros;
 
 bool is_managed(const CopyRequest::Side& side) {
   return side.memory == CopyRequest::Memory::managed;
@@ -283,7 +281,7 @@ CopyEngine::Readiness CopyEngine::prepare(CopyTask& task, ByteTransfer& transfer
       from_side.owner = *from.owner;
     } else {
       from_side.memory = CopyRequest::Memory::host;
-      piece.from = reinterpret_cast<std::uint64_t>(zeros.data());
+      piece.from = reinterpret_cast<std::uint64_t>(zero_block().data());
     }
   }
   transfer = {place_of(to_side, piece.to), place_of(from_side, piece.from), piece.bytes};

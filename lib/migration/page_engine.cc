@@ -374,6 +374,8 @@ void PageEngine::restore_entries(const LockedBlock& block, Processor owner) {
     if (p == owner && (whole & p.bit()) != 0) continue;
     const PageMask lost =
         block.state.mapped_from(p, owner) - block.state.switching(p) - block.state.in_flight();
+    // If the first entry is there, Linux has removed none.
+    if (lost.none() || !was_taken(block, lost.next_run(0).first, p)) continue;
     const PageMask several = lost & block.state.resident_beside(owner);
     for (const bool writable : {true, false}) {
       // A page that cannot be entered now is entered by the next fault on it.
@@ -398,10 +400,13 @@ bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   return status == OpStatus::occupied;
 }
 
+bool PageEngine::was_entered_whole(const LockedBlock& block, Processor p) const {
+  return (block.state.entered_whole & p.bit()) != 0 && !at(p).mapper.punch_unmaps() &&
+         block.state.at(p).mapped == PageMask::of(whole_block);
+}
+
 bool PageEngine::enter_whole_again(const LockedBlock& block, Processor p) {
-  const bool entered = (block.state.entered_whole & p.bit()) != 0 &&
-                       block.state.at(p).mapped == PageMask::of(whole_block);
-  if (!entered || at(p).mapper.punch_unmaps()) return false;
+  if (!was_entered_whole(block, p)) return false;
   block.state.to_enter_whole |= p.bit();
   const bool mapped = enter_whole(block, p);
   block.state.to_enter_whole &= ~p.bit();

@@ -111,6 +111,11 @@ class PageEngine {
   // The same for a block that was mapped so, and of which p faults on a mapped page, where the
   // mapper may have removed more access than it was to (Mapper::grain).
   bool enter_whole_again(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  bool was_entered_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+  // Whether enter_whole() or enter_whole_again() may map the block.
+  bool may_enter_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock) {
+    return is_bare(block, p) || was_entered_whole(block, p);
+  }
   // Whether p alone holds the whole block and has no entries for it, or the consolidator has
   // removed them, so that enter_whole() can map it.
   bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);

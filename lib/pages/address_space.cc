@@ -46,10 +46,14 @@ std::optional<std::uint64_t> AddressSpace::FreeList::take(std::uint64_t bytes) {
   return offset;
 }
 
-std::optional<std::uint64_t> AddressSpace::FreeList::take_near(std::uint64_t bytes,
-                                                               std::uint64_t offset) {
-  const auto fit = by_size_.lower_bound({bytes, 0});
-  if (fit == by_size_.end()) return std::nullopt;
+std::optional<std::uint64_t> AddressSpace::FreeList::take_near(std::uint64_t offset,
+                                                               std::uint64_t bytes,
+                                                               std::uint64_t limit) {
+  const auto shortest = by_size_.lower_bound({bytes, 0});
+  if (shortest == by_size_.end()) return std::nullopt;
+  auto fit = std::find_if(shortest, by_size_.end(),
+                          [limit](const auto& stretch) { return stretch.second < limit; });
+  if (fit == by_size_.end()) fit = shortest;
   const auto [length, start] = *fit;
   const std::uint64_t wanted = std::max(start, offset);
   const std::uint64_t found = start + length >= wanted + bytes ? wanted : start;
@@ -108,7 +112,7 @@ std::uint64_t AddressSpace::reserved_bytes(std::uint64_t bytes) {
 
 std::optional<std::uint64_t> AddressSpace::take_large(std::uint64_t bytes, const Ownership& owner) {
   if (device_from_ == 0) return large_.take(bytes);
-  if (owner.is_managed()) return large_.take_near(bytes, std::bit_ceil(bytes));
+  if (owner.is_managed()) return large_.take_near(bytes, bytes, device_from_);
   return large_.take_from(device_from_, bytes);
 }
 

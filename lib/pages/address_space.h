@@ -114,8 +114,10 @@ class AddressSpace {
     // Removes `bytes` from the shortest stretch that fits (of equal ones, the lowest address), and
     // returns their offset; nothing: none fits.
     std::optional<std::uint64_t> take(std::uint64_t bytes);
-    // The same, at an offset that is not lower if the stretch is long enough.
-    std::optional<std::uint64_t> take_near(std::uint64_t bytes, std::uint64_t offset);
+    // The same, at an offset that is not lower if the stretch is long enough. Prefers stretches
+    // that begin before `limit`.
+    std::optional<std::uint64_t> take_near(std::uint64_t offset, std::uint64_t bytes,
+                                           std::uint64_t limit);
     // The same, at the first such offset that is not lower.
     std::optional<std::uint64_t> take_from(std::uint64_t offset, std::uint64_t bytes);
     // The same at the first offset with such an address (see allocate_aligned()).

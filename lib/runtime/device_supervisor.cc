@@ -95,17 +95,23 @@ void DeviceSupervisor::restart(int device) {
 bool DeviceSupervisor::open_arena(PageSpan needed) {
   const LockGuard guard(lock);
   while (const auto closed = parts_.arena.next_to_open(needed)) {
-    for (const auto& pool : parts_.pools.all())
-      if (pool->open(*closed) != 0) return false;
-    for (const auto& process : processes_) {
-      // If a device's process has ended, its next one starts with all open pages.
-      const int error = process->open_arena(*closed);
-      if (error != 0 && error != ESRCH) return false;
-    }
-    if (parts_.trap.open_host(*closed) != 0) return false;
+    if (!open(*closed)) return false;
     parts_.arena.note_opened(*closed);
   }
   return true;
+}
+
+bool DeviceSupervisor::open(PageSpan closed) {
+  const bool opens = traits_of(parts_.options.trap.kind).opens_arena;
+  if (!opens && parts_.options.stripes().are_in_first_file(closed)) return true;
+  for (const auto& pool : parts_.pools.all())
+    if (pool->open(closed) != 0) return false;
+  for (const auto& process : processes_) {
+    // If a device's process has ended, its next one starts with all open pages.
+    const int error = process->open_arena(closed);
+    if (error != 0 && error != ESRCH) return false;
+  }
+  return parts_.trap.open_host(closed) == 0;
 }
 
 bool DeviceSupervisor::load_module(const std::string& module, std::uintptr_t address) {

@@ -65,8 +65,8 @@ class DeviceSupervisor {
   // lock but that of `live`, since any thread may have called exit().
   void end_all() { parts_.live.end_all(); }
 
-  // Makes at least `needed` bytes from the arena's base accessible in every process. Returns false
-  // if Linux refuses, or a device does not answer.
+  // Opens these pages of the arena in every process (trap/pool_view.h), and in the pools' aliases.
+  // Returns false if Linux refuses, or a device does not answer.
   [[nodiscard]] bool open_arena(PageSpan needed) EXCLUDES(lock);
   // Loads the module of this address at the same place in all devices; `module` is its name in log
   // lines. Returns false if some device cannot have it; the log says why.
@@ -84,6 +84,8 @@ class DeviceSupervisor {
     return processes_[static_cast<std::size_t>(device)];
   }
   std::shared_ptr<DeviceProcess> fork(DeviceProcessOptions options);
+  // See open_arena(). `closed`: pages that are not open yet.
+  bool open(PageSpan closed) REQUIRES(lock);
   // Forks a process for the device and returns where its faults are to be read.
   std::shared_ptr<const FaultSource> start(int device) REQUIRES(lock);
 

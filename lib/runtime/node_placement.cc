@@ -21,9 +21,17 @@ std::span<const int> NodePlacement::host_nodes() const {
 int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
   if (has_one_node()) return 0;
   const Location location = p.is_host() ? Location::host() : Location::device(p.ordinal());
-  for (const MemoryFile& file : pool.file().files())
-    if (const int error = place(file, pool.file().bytes(), location)) return error;
-  return 0;
+  // The first file is mapped as a whole, at this time. The others exist only where one more mapping
+  // as large as the arena fits into the address space.
+  const Mapping& alias = pool.alias_mapping();
+  const int* const node =
+      p.is_host() ? nullptr : &topology_.devices[static_cast<std::size_t>(p.ordinal())].node;
+  int error = node == nullptr ? prefer_shared(alias.data(), alias.size(), topology_.host_nodes)
+                              : bind_shared(alias.data(), alias.size(), std::span(node, 1));
+  const std::vector<MemoryFile>& files = pool.file().files();
+  for (std::size_t i = 1; i < files.size() && error == 0; ++i)
+    error = place(files[i], pool.file().bytes(), location);
+  return error;
 }
 
 int NodePlacement::place(const MemoryFile& file, std::size_t bytes, Location location) const {

@@ -10,6 +10,7 @@
 
 #include "base/environment.h"
 #include "base/patience.h"
+#include "memory/arena.h"
 #include "os/memory/mapping_count.h"
 #include "os/memory/numa.h"
 #include "os/process/permissions.h"
@@ -135,10 +136,15 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
 }
 
 Stripes RuntimeOptions::stripes() const {
-  // The devices' own memory gets the last eighth. A small arena is not divided.
+  // The devices' own memory gets the last eighth, or more if they may hold more: up to twice as
+  // much, because allocations leave gaps.
   constexpr std::size_t divided_min = std::size_t{256} << 30;
-  if (arena_bytes < divided_min) return {};
-  return {copying.pool_files, round_down(arena_bytes - arena_bytes / 8, block_size)};
+  std::uint64_t of_devices = arena_bytes / 8;
+  std::uint64_t capacities = 0;
+  for (const DeviceConfig& device : topology.devices) capacities += device.capacity;
+  of_devices = std::max(of_devices, 2 * capacities) + Arena::placed_bytes(arena_bytes);
+  if (arena_bytes < divided_min || of_devices > arena_bytes / 2) return {};
+  return {copying.pool_files, round_down(arena_bytes - of_devices, block_size)};
 }
 
 std::uint64_t RuntimeOptions::capacity_pages(Processor p) const {

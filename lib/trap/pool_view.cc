@@ -4,6 +4,11 @@
 
 namespace wherry::impl {
 
+int map_first_file(std::uintptr_t start, PageSpan pages, const PoolFiles& pool, bool huge_pages) {
+  const int error = map_closed(start, {pool.fds.front(), pages.offset(), pages.bytes()});
+  return error != 0 ? error : prepare_view(start, pages.bytes(), huge_pages);
+}
+
 int map_pool_closed(std::uintptr_t start, PageSpan pages, const PoolFiles& pool, bool huge_pages) {
   const int error = pool.stripes.for_each(pages, [&](unsigned file, PageSpan part) {
     return map_closed(start + (part.offset() - pages.offset()),
@@ -13,7 +18,7 @@ int map_pool_closed(std::uintptr_t start, PageSpan pages, const PoolFiles& pool,
 }
 
 int open_pool_view(std::uintptr_t base, PageSpan pages, const PoolFiles& pool,
-                   const ViewOptions& options) {
+                   const ViewOptions& options, bool accessible) {
   const std::uintptr_t start = base + pages.offset();
   int error = 0;
   // The first file is mapped already.
@@ -22,7 +27,7 @@ int open_pool_view(std::uintptr_t base, PageSpan pages, const PoolFiles& pool,
     if (error == 0 && options.userfaultfd >= 0)
       error = Userfaultfd::register_range(options.userfaultfd, start, pages.bytes());
   }
-  if (error != 0 || !options.accessible) return error;
+  if (error != 0 || !accessible) return error;
   return set_access(start, pages.bytes(), Access::write);
 }
 

@@ -18,18 +18,23 @@ namespace wherry::impl {
 struct ViewOptions {
   int userfaultfd = -1;     // traps accesses to the view; -1: nothing or another trap does
   bool huge_pages = false;  // see prepare_view()
-  bool accessible = true;   // opened parts may be accessed; false: the trap gives access by pages
 };
+
+// Maps these pages of the pool's first file from `start` on, in place of whatever is mapped there;
+// inaccessible. Returns 0 or an errno.
+[[nodiscard]] int map_first_file(std::uintptr_t start, PageSpan pages, const PoolFiles& pool,
+                                 bool huge_pages);
 
 // Maps these pages of the pool from `start` on, each with the file that it belongs to, in place of
 // whatever is mapped there; inaccessible. `huge_pages`: see prepare_view(). Returns 0 or an errno.
 [[nodiscard]] int map_pool_closed(std::uintptr_t start, PageSpan pages, const PoolFiles& pool,
                                   bool huge_pages);
 
-// Opens these pages of the pool, which is mapped from `base` on. Requires: no pool holds any of
-// them. Returns 0 or an errno; a later call may repeat it.
+// Opens these pages of the pool, which is mapped from `base` on. `accessible`: they may be accessed
+// from now on; otherwise the trap gives access, by pages. Requires: no pool holds any of them.
+// Returns 0 or an errno; a later call may repeat it.
 [[nodiscard]] int open_pool_view(std::uintptr_t base, PageSpan pages, const PoolFiles& pool,
-                                 const ViewOptions& options);
+                                 const ViewOptions& options, bool accessible);
 
 // Shows a part of `pool` at a place of the view, like replace_pool_view() with its files.
 [[nodiscard]] int show_pool(const FileView& view, const PoolFiles& pool,

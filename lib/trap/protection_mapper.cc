@@ -19,6 +19,9 @@ void ProtectionMapper::attach(std::shared_ptr<Protector> protector) {
   protector_ = std::move(protector);
   mappings_ = 0;
   shortage_ = none;
+  // A new process's view forbids huge pages everywhere.
+  const std::size_t words = huge_blocks_.size() / sizeof(std::uint64_t);
+  std::fill_n(reinterpret_cast<std::uint64_t*>(huge_blocks_.data()), words, std::uint64_t{0});
 }
 
 void ProtectionMapper::detach() {

@@ -10,8 +10,8 @@
 namespace wherry::impl {
 
 int HostViewChanger::open(PageSpan pages, bool accessible) const {
-  return open_pool_view(layout_.base(), pages, pools_.front(),
-                        {userfaultfd(), huge_pages_, accessible});
+  return open_pool_view(layout_.base(), pages, pools_.front(), {userfaultfd(), huge_pages_},
+                        accessible);
 }
 
 int HostViewChanger::change_view(PageSpan span, Processor owner) {

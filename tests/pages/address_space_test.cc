@@ -186,3 +186,19 @@ TEST_CASE("a device's own memory is placed after the striped part, and nowhere e
   space.end_free(*large);
   CHECK(space.allocate(3 * gib, 0, device)->offset == 12 * gib);
 }
+
+TEST_CASE(
+    "managed memory stays in the striped part while there is space, also beside device memory") {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  AddressSpace space(16 * gib, 12 * gib);
+  const Ownership device{Processor::device(0), 0};
+  REQUIRE(space.allocate(block_size, 0, device));
+  std::uint64_t left = 12 * gib;
+  for (; left >= 2 * gib; left -= gib) {
+    const auto allocation = space.allocate(gib, 0);
+    REQUIRE(allocation);
+    CHECK(allocation->offset < 12 * gib);
+  }
+  CHECK(space.allocate(4096, 0)->offset < 12 * gib);
+  CHECK(space.allocate(gib, 0, device));
+}
