@@ -27,10 +27,9 @@ int nearest_host_node(const Topology& topology) {
 }  // namespace
 
 bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
-  const auto allocation = runtime.heap().find(begin);
-  if (!allocation || !allocation->owner.is_managed()) return false;
-  const CUdeviceptr allocation_end = runtime.heap().address_of(*allocation) + allocation->bytes;
-  return begin < allocation_end && end <= allocation_end;
+  // The records are found in the same time however many there are.
+  const auto record = runtime.heap().find_record(begin);
+  return record && record->kind == MemoryKind::managed && end <= record->base + record->bytes;
 }
 
 bool overlaps_own(const Runtime& runtime, AddressRange range) {
