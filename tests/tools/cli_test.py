@@ -515,6 +515,12 @@ class Info(Case):
                      "vm.max_map_count"):
             self.assertIn(word, done.stdout)
 
+    def test_a_pool_of_several_files_is_one_line(self):
+        done = wherry("info", environment=TWO_DEVICES | {"WHERRY_COPIERS": "8"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("to 8 files of each pool, 8 at most", done.stdout)
+        self.assertEqual(done.stdout.count("wherry-pool-dev0"), 1)
+
     def test_malformed_settings_are_an_error_that_shows_where(self):
         wrong = {"WHERRY_DEVICES": "capcity=64M"}
         done = wherry("info", "--json", environment=wrong)

@@ -147,16 +147,21 @@ std::string_view huge_pools_at(const Survey& survey) {
   return "memfd";
 }
 
+std::string copying_way(const Survey& survey) {
+  if (!survey.pools.empty() && survey.pools.front().files > 1)
+    return fmt::format("copiers, to {} files of each pool", survey.pools.front().files);
+  return survey.features.permissions[impl::Request::io_uring]
+             ? "io_uring: copiers"
+             : "threads, for want of io_uring: copiers";
+}
+
 std::string copying_text(const Survey& survey) {
   const std::string huge = fmt::format("2 MiB pages where whole blocks move, else 4 KiB; in a {}",
                                        huge_pools_at(survey));
   return fmt::format(
       "Copying\n  {:<12}by {}, {} at most (WHERRY_COPIERS)\n  {:<12}{} (WHERRY_HUGE_PAGES)\n",
-      "prefetches",
-      survey.features.permissions[impl::Request::io_uring]
-          ? "io_uring: copiers"
-          : "threads, for want of io_uring: copiers",
-      survey.copying.copiers, "pools", survey.huge_pools ? huge : "4 KiB pages");
+      "prefetches", copying_way(survey), survey.copying.copiers, "pools",
+      survey.huge_pools ? huge : "4 KiB pages");
 }
 
 std::string limits_text(const Limits& limits) {

@@ -45,10 +45,12 @@ std::vector<PoolFile> open_pools() {
     // A pool may have several files of the same name.
     const auto known =
         std::ranges::find_if(pools, [&](const PoolFile& other) { return other.name == pool.name; });
-    if (known == pools.end())
+    if (known == pools.end()) {
       pools.push_back(std::move(pool));
-    else
+    } else {
+      ++known->files;
       known->used += pool.used;
+    }
   }
   // The host first, although "wherry-pool-host" sorts after "wherry-pool-dev0".
   std::sort(pools.begin(), pools.end(), [](const PoolFile& a, const PoolFile& b) {

@@ -17,9 +17,10 @@
 
 namespace wherry::tool {
 
-// A pool file, as Linux describes the descriptor that this process keeps open.
+// A pool, as Linux describes the files of this name that this process keeps open.
 struct PoolFile {
-  std::string name;            // wherry-pool-host, wherry-pool-dev0, ...
+  std::string name;  // wherry-pool-host, wherry-pool-dev0, ...
+  int files = 1;
   std::uint64_t size = 0;      // bytes of address space, the size of the arena
   std::uint64_t used = 0;      // bytes of memory
   std::uint64_t capacity = 0;  // 0: limited only by the host's memory
