@@ -158,6 +158,8 @@ int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access, HugeEntri
 
 int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access,
                         HugeEntries entries) {
+  // Each request to a process that has ended would wait for the next look at its end.
+  if (has_ended_.load(std::memory_order_relaxed)) return ESRCH;
   slot.change_start = address;
   slot.change_bytes = bytes;
   slot.access = access;
@@ -167,7 +169,9 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
   for (bool killed = false; wait_while(slot, FaultSlot::asked) != FaultSlot::done;) {
     patience.note_wait();
     if (patience.is_over() && !std::exchange(killed, true)) end_process_();
-    if (has_ended(process_)) return ESRCH;
+    if (!has_ended(process_)) continue;
+    has_ended_.store(true, std::memory_order_relaxed);
+    return ESRCH;
   }
   slot.state.store(FaultSlot::taken, std::memory_order_relaxed);
   const int error = std::atomic_ref(slot.error).load(std::memory_order_relaxed);

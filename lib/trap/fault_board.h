@@ -125,7 +125,8 @@ class BoardProtector final : public Protector {
   const Fd process_;
   const std::function<void()> end_process_;
   const ArenaLayout& layout_;
-  Mutex lock_{LockOrder::protector};  // guards the host's side of board_.changes
+  std::atomic<bool> has_ended_{false};  // a request has found that the process has ended
+  Mutex lock_{LockOrder::protector};    // guards the host's side of board_.changes
 };
 
 }  // namespace wherry::impl

@@ -475,7 +475,10 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
+  // Its board is not used any more, so nothing is waited for.
+  board->changes.state = FaultSlot::taken;
   CHECK(protector.protect({{0}, 1}, Access::none, HugeEntries::unchanged, nullptr) == ESRCH);
+  CHECK(board->changes.state == FaultSlot::taken);
 }
 
 }  // namespace wherry::impl
