@@ -190,7 +190,6 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
 int DeviceProcess::State::try_start(Patience patience) {
   const auto start = make_agent_start();
   std::tie(socket, start->socket) = make_socket_pair();
-  start->descriptors.clear();
   for (const PoolFiles& pool : options.pools)
     start->descriptors.insert(start->descriptors.end(), pool.fds.begin(), pool.fds.end());
   start->descriptors.insert(start->descriptors.end(),

@@ -1,7 +1,6 @@
 #include "pages/address_space.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <utility>
 

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/page.h"
@@ -74,15 +73,12 @@ class Stripes {
 struct PoolFiles {
   Stripes stripes;
   std::vector<int> fds;
-
-  int at(std::uint64_t offset) const { return fds[stripes.file_of(offset)]; }
 };
 
 // The blocks of a range in the order in which several threads should write them: neighbours in time
 // belong to different files.
 class StripedOrder {
  public:
-  StripedOrder() = default;
   // The blocks from `first` to the one before `end`.
   StripedOrder(const Stripes& stripes, BlockIndex first, BlockIndex end)
       : stripes_(stripes), rest_(first), end_(end) {

@@ -20,7 +20,6 @@ std::span<const int> NodePlacement::host_nodes() const {
 
 int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
   if (has_one_node()) return 0;
-  const Location location = p.is_host() ? Location::host() : Location::device(p.ordinal());
   // The first file is mapped as a whole, at this time. The others exist only where one more mapping
   // as large as the arena fits into the address space.
   const Mapping& alias = pool.alias_mapping();
@@ -30,7 +29,8 @@ int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
                               : bind_shared(alias.data(), alias.size(), std::span(node, 1));
   const std::vector<MemoryFile>& files = pool.file().files();
   for (std::size_t i = 1; i < files.size() && error == 0; ++i)
-    error = place(files[i], pool.file().bytes(), location);
+    error = place(files[i], pool.file().bytes(),
+                  p.is_host() ? Location::host() : Location::device(p.ordinal()));
   return error;
 }
 
