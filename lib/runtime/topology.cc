@@ -188,6 +188,7 @@ DeviceConfig make_device(int number, const Machine& machine, const NumaNode& nod
   const int cpu_count = static_cast<int>(device.cpus.size());
   device.workers = request.workers.value_or(std::clamp(cpu_count, 1, max_workers));
   device.concurrent = request.concurrent;
+  device.kind = request.kind.value_or(DeviceKind::isolated);
   return device;
 }
 

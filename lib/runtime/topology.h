@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "os/memory/numa.h"
+#include "runtime/device_kind.h"
 
 namespace wherry::impl {
 
@@ -17,7 +18,8 @@ struct DeviceConfig {
   int number = 0;            // its place in the whole list, whichever of it the program sees
   int node = 0;              // its pool is bound to this node
   std::size_t capacity = 0;  // bytes its pool may hold; whole pages
-  int workers = 1;           // threads that run kernels
+  DeviceKind kind = DeviceKind::isolated;
+  int workers = 1;  // threads that run kernels
   std::vector<int>
       cpus;  // where they run: the node's own, or borrowed from the nearest node with CPUs
   bool concurrent = true;  // host and device may touch managed memory at the same time

@@ -125,6 +125,13 @@ std::size_t parse_bytes(Slice value, std::string_view what) {
   return bytes;
 }
 
+DeviceKind parse_kind(Slice value) {
+  for (const DeviceKind kind : {DeviceKind::isolated, DeviceKind::coherent})
+    if (value.text == to_string(kind)) return kind;
+  throw ParseError{value.position,
+                   fmt::format("kind must be isolated or coherent, not {}", quote(value.text))};
+}
+
 void set_key(DeviceRequest& device, Slice key, Slice value) {
   if (key.text == "node") {
     device.node = {parse_bounded(value, "node", 0, max_node), value.position};
@@ -135,10 +142,7 @@ void set_key(DeviceRequest& device, Slice key, Slice value) {
   } else if (key.text == "concurrent") {
     device.concurrent = parse_bounded(value, "concurrent", 0, 1) == 1;
   } else if (key.text == "kind") {
-    if (value.text != "isolated") {
-      throw ParseError{value.position,
-                       fmt::format("kind must be isolated, not {}", quote(value.text))};
-    }
+    device.kind = parse_kind(value);
   } else {
     throw ParseError{key.position, fmt::format("unknown key {} ({})", quote(key.text), known_keys)};
   }

@@ -3,7 +3,8 @@
 // place.
 //   WHERRY_DEVICES     device (';' device)*    device: key '=' value (',' key '=' value)*    blanks
 //   are ignored
-//                      node=N  capacity=BYTES[K|M|G|T]  workers=N  kind=isolated  concurrent=0|1
+//                      node=N  capacity=BYTES[K|M|G|T]  workers=N  kind=isolated|coherent
+//                      concurrent=0|1
 //   WHERRY_HOST_NODES  range (',' range)*      range: N | N '-' N
 //   WHERRY_HOST_CAPACITY, WHERRY_ARENA  BYTES[K|M|G|T]
 #pragma once
@@ -14,6 +15,8 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "runtime/device_kind.h"
 
 namespace wherry::impl {
 
@@ -33,6 +36,7 @@ struct DeviceRequest {
   std::optional<Placed<int>> node;
   std::optional<Placed<std::size_t>> capacity;  // at least min_capacity, whole pages
   std::optional<int> workers;
+  std::optional<DeviceKind> kind;
   bool concurrent = true;
 };
 

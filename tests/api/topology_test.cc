@@ -103,13 +103,15 @@ TEST_CASE("if there are more nodes than devices allowed, the farthest are left o
 }
 
 TEST_CASE("every key of a device is used") {
-  const Topology topology =
-      chosen(two_sockets_and_cxl(),
-             "node=1,capacity=8G,workers=5,kind=isolated,concurrent=0; node = 2 , capacity = 4g");
+  const Topology topology = chosen(two_sockets_and_cxl(),
+                                   "node=1,capacity=8G,workers=5,kind=isolated,concurrent=0; node "
+                                   "= 2 , capacity = 4g, kind=coherent");
   REQUIRE(topology.devices.size() == 2);
   CHECK(topology.devices[0].node == 1);
   CHECK(topology.devices[0].capacity == 8 * gib);
   CHECK(topology.devices[0].workers == 5);
+  CHECK(topology.devices[0].kind == DeviceKind::isolated);
+  CHECK(topology.devices[1].kind == DeviceKind::coherent);
   CHECK(topology.devices[0].cpus == std::vector<int>{2, 3, 4});
   CHECK_FALSE(topology.devices[0].concurrent);
   CHECK(topology.devices[1].node == 2);
@@ -191,7 +193,7 @@ TEST_CASE("malformed devices are refused at the wrong character") {
       {"node=-1", "node must be", 6},
       {"node=1", "node 1 does not exist", 6},
       {"workers=1;node=99", "node 99 does not exist", 16},
-      {"kind=coherent", "kind must be isolated", 6},
+      {"kind=shared", "kind must be isolated or coherent", 6},
       {"concurrent=yes", "concurrent must be", 12},
       {"node=0,node=0", "'node' is given twice", 8},
       {"node=0,", "expected key=value", 8},

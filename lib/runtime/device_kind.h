@@ -1,0 +1,19 @@
+// What runs a device's kernels.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace wherry::impl {
+
+enum class DeviceKind : std::uint8_t {
+  isolated,  // a forked process with a page table of its own
+  coherent,  // threads of this program: the device shares the host's page table
+};
+
+// As in WHERRY_DEVICES.
+constexpr std::string_view to_string(DeviceKind kind) {
+  return kind == DeviceKind::coherent ? "coherent" : "isolated";
+}
+
+}  // namespace wherry::impl
