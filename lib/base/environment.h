@@ -30,6 +30,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_FAULT_REGION", true, "how much one fault moves"},
     {"WHERRY_COPIERS", true, "threads that prefetch and copy"},
     {"WHERRY_HUGE_PAGES", true, "whether pools have pages of 2 MiB"},
+    {"WHERRY_SAMPLING", true, "how much time samples of accesses may take"},
     {"WHERRY_TRACE", false, "the file that events are written to"},
     {"WHERRY_TRAP", true, "how accesses to absent pages are detected"},
     {"WHERRY_WAIT_LIMITS", true, "whether waits that take too long end in an error"},

@@ -27,9 +27,10 @@ int settle(DeviceProcess& process, int error) {
 
 }  // namespace
 
-Annex::Annex(std::size_t bytes, int devices)
+Annex::Annex(std::size_t bytes, int devices, ProcessorMask coherent)
     : range_(Mapping::reserve(bytes, std::min(std::size_t{1} << 30, std::bit_floor(bytes)))),
       all_devices_(((ProcessorMask{1} << devices) - 1) << 1),
+      coherent_(coherent),
       addresses_(bytes) {}
 
 void Annex::release(std::uintptr_t address) {
@@ -38,8 +39,14 @@ void Annex::release(std::uintptr_t address) {
   addresses_.end_free(*place);
 }
 
+bool Annex::is_used_in_host(Processor except, std::uintptr_t address) {
+  return std::ranges::any_of(processors_in(coherent_ | Processor::host().bit()), [&](Processor p) {
+    return p != except && state(p).windows.contains(address);
+  });
+}
+
 int Annex::map(Processor p, const Window& window) {
-  if (p.is_host())
+  if (is_in_host(p))
     return map_file_range(window.start, window.bytes, window.file->get(), window.offset,
                           window.access, /*huge_pages=*/true);
   const auto& process = state(p).process;
@@ -49,7 +56,7 @@ int Annex::map(Processor p, const Window& window) {
 }
 
 int Annex::unmap(Processor p, std::uintptr_t address, std::size_t bytes) {
-  if (p.is_host()) return unmap_file_range(address, bytes);
+  if (is_in_host(p)) return is_used_in_host(p, address) ? 0 : unmap_file_range(address, bytes);
   const auto& process = state(p).process;
   return process ? settle(*process, process->unmap_file(address, bytes)) : 0;
 }
@@ -76,7 +83,7 @@ void Annex::undo(Processor p, const Window& window) {
   const int error =
       before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
   // The process that replaces it gets the right mappings.
-  if (error != 0 && !p.is_host()) state(p).process->give_up();
+  if (error != 0 && !is_in_host(p)) state(p).process->give_up();
 }
 
 int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors) {

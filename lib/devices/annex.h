@@ -30,8 +30,9 @@ class Annex {
     Access access = Access::write;
   };
 
-  // Reserves the addresses. Throws std::system_error.
-  Annex(std::size_t bytes, int devices);
+  // Reserves the addresses. `coherent`: devices that use the host's page table. Throws
+  // std::system_error.
+  Annex(std::size_t bytes, int devices, ProcessorMask coherent = 0);
 
   std::uintptr_t base() const { return range_.address(); }
   std::size_t size() const { return range_.size(); }
@@ -78,7 +79,7 @@ class Annex {
 
  private:
   struct ProcessorState {
-    // null for the host, and for a device that has not started
+    // null for the host, for a coherent device, and for a device that has not started
     std::shared_ptr<DeviceProcess> process;
     std::map<std::uintptr_t, Window> windows;  // by address; they do not overlap
   };
@@ -86,6 +87,10 @@ class Annex {
   ProcessorState& state(Processor p) REQUIRES(lock_) {
     return states_[static_cast<std::size_t>(p.index)];
   }
+  // Whether p's threads use the host's page table.
+  bool is_in_host(Processor p) const { return p.is_host() || (coherent_ & p.bit()) != 0; }
+  // Whether another processor that uses the host's page table has something mapped there.
+  bool is_used_in_host(Processor except, std::uintptr_t address) REQUIRES(lock_);
   int map(Processor p, const Window& window) REQUIRES(lock_);
   int unmap(Processor p, std::uintptr_t address, std::size_t bytes) REQUIRES(lock_);
   // Restores what the processor had before map() of this window.
@@ -93,6 +98,7 @@ class Annex {
 
   const Mapping range_;
   const ProcessorMask all_devices_;
+  const ProcessorMask coherent_;
   AddressSpace addresses_;
   Mutex lock_{LockOrder::annex};
   std::array<ProcessorState, max_processors> states_ GUARDED_BY(lock_);

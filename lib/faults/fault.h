@@ -16,15 +16,19 @@ namespace wherry::impl {
 
 // Not shared between threads: one handler at a time has it.
 struct Fault {
-  Fault(Processor faulting_processor, const FaultMessage& fault_message, PageIndex page_number,
-        Clock clock)
+  Fault(Processor faulting_processor, Processor page_table, const FaultMessage& fault_message,
+        PageIndex page_number, Clock clock)
       : processor(faulting_processor),
+        table(page_table),
         message(fault_message),
         page(page_number),
         taken_ns(clock()),
         waited(taken_ns, clock) {}
 
   Processor processor;  // whose thread has accessed the page
+  // In whose page table the page was not mapped: the processor's own, or the host's for a coherent
+  // device.
+  Processor table;
   FaultMessage message;
   PageIndex page;                                  // in the arena
   std::uint64_t taken_ns;                          // when its message was read
@@ -51,6 +55,15 @@ struct Fault {
   // Opinion::sweeps, where the next blocks are to be brought ahead, and the allocation's pages.
   int sweeps = 0;
   PageSpan allocation = {};
+
+  // A sample of an access by one of the processors that share the host's page table, not an access
+  // to a page that is elsewhere. Nothing: it is not known yet.
+  enum class Sample {
+    no,
+    stays,  // it says nothing against the place of the page
+    moves,  // with earlier ones it says that the page should move: the policy is asked
+  };
+  std::optional<Sample> sample = {};
 
   // The space for its pages. It is kept while the fault is postponed, so that younger faults do not
   // get the space that was made for this one.

@@ -35,7 +35,7 @@ void FaultAnswers::finish(Fault& fault, PageSpan pages) {
   costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.transfer_ns));
   record_answer(fault, pages, now);
   if (pages.empty()) return;
-  (void)memory.mapper.wake(pages);
+  (void)engine_.at(fault.table).mapper.wake(pages);
   const BlockIndex block = block_of(pages.first);
   blocks_.at(block).minimum_residency.woken(run_in_block(block, pages), fault.processor, clock_());
 }
@@ -44,20 +44,20 @@ void FaultAnswers::let_try_again(Fault& fault) {
   const std::uint64_t now = clock_();
   end_throttle(fault, now);
   record_answer(fault, {}, now);
-  (void)engine_.at(fault.processor).mapper.wake({fault.page, 1});
+  (void)engine_.at(fault.table).mapper.wake({fault.page, 1});
 }
 
 void FaultAnswers::refuse(Fault& fault, const char* why) {
   fault.refused = true;
   count_once(fault);
   const Processor p = fault.processor;
-  ProcessorMemory& memory = engine_.at(p);
+  Mapper& mapper = engine_.at(fault.table).mapper;
   const PageSpan span{fault.page, 1};
   address_space_.retire(fault.page);
   const std::uint64_t now = clock_();
   end_throttle(fault, now);
   record_answer(fault, span, now);
-  (void)memory.mapper.forbid(span, fault.waiter);
+  (void)mapper.forbid(span, fault.waiter);
   // Before the wake: the signal that follows the wake may end the process. A log line never waits.
   const char* const verb = fault.message.write ? "wrote to" : "read";
   if (p.is_host())
@@ -66,7 +66,7 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   else
     log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", p.ordinal(),
              fault.message.thread, verb, fault.message.address, why);
-  (void)memory.mapper.wake(span);
+  (void)mapper.wake(span);
 }
 
 void FaultAnswers::begin_throttle(Fault& fault, std::uint64_t now) const {

@@ -24,6 +24,10 @@ constexpr unsigned pause_share = 16;
 // created where there is space.
 constexpr std::uint64_t line_limit_ns = 2'000'000'000;
 
+// What a sampled access waits beside the work of the handler: until that has read the message, and
+// until the woken thread runs.
+constexpr std::uint64_t round_trip_ns = 10'000;
+
 constexpr const char* no_space_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
 
@@ -51,10 +55,13 @@ std::uint64_t FaultService::later(const Fault& fault) const {
   return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
 }
 
-Fault FaultService::take(Processor faulting_processor, const FaultMessage& message) {
+Fault FaultService::take(Processor table, const FaultMessage& message) {
+  const Processor p = shared_.attached != nullptr && table.is_host()
+                          ? shared_.attached->processor_of(static_cast<pid_t>(message.thread))
+                          : table;
   // Addresses outside the arena are treated as its last page, which is never allocated.
   const PageIndex last = page_at_offset(layout_.bytes()) - 1;
-  Fault fault(faulting_processor, message, layout_.page_of(message.address).value_or(last), clock_);
+  Fault fault(p, table, message, layout_.page_of(message.address).value_or(last), clock_);
   if (message.kind_known) answers_.count_once(fault);
   return fault;
 }
@@ -66,7 +73,7 @@ bool FaultService::resolve_in_handler(const FaultMessage& message) {
     const Attempt attempt = this->attempt(fault);
     if (attempt.outcome == Outcome::try_again) continue;
     if (attempt.outcome != Outcome::resolved) return false;
-    answers_.finish(fault, attempt.wake);
+    finish(fault, attempt.wake);
     return true;
   }
   return false;
@@ -121,7 +128,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
-      if (fault.in_handler && engine_.may_enter_whole(block, fault.processor))
+      if (fault.in_handler && engine_.may_enter_whole(block, fault.table))
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::refuse:
@@ -136,7 +143,7 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
                                                           Gathered& found) {
   classify(fault, block.state);
   // A change of a view needs the view switcher.
-  if (fault.in_handler && !block.state.is_home(fault.processor, {page_in_block(fault.page), 1}))
+  if (fault.in_handler && !block.state.is_home(fault.table, {page_in_block(fault.page), 1}))
     return Attempt{Outcome::not_here};
   const auto allocation = address_space_.find(offset_of(fault.page));
   if (!allocation) return Attempt{Outcome::unallocated};
@@ -144,12 +151,16 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
     return Attempt{Outcome::foreign};
   found.facts = facts_of(fault, *allocation, block);
   if (const auto plan = plan_wait(block.state, found.facts)) return wait(fault, *plan, found.facts);
+  if (const auto decision = decide_sample(fault, block, found.facts)) {
+    found.decision = *decision;
+    return std::nullopt;
+  }
   // The policy needs memory to remember.
   if (fault.in_handler && policy_.remembers()) return Attempt{Outcome::not_here};
   found.decision = decide_fault(rules_, policy_, block.state, found.facts, fault.constraints);
   const Decision& decision = found.decision;
   // Advice may have been given since the first look at it.
-  if (fault.in_handler && (effects_.advises() || decision.destination != fault.processor))
+  if (fault.in_handler && (effects_.advises() || decision.destination != fault.table))
     return Attempt{Outcome::not_here};
   answers_.end_throttle(fault, found.facts.now_ns);
   note_sweep(fault, found, *allocation);
@@ -163,6 +174,23 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   return std::nullopt;
 }
 
+std::optional<Decision> FaultService::decide_sample(Fault& fault, const LockedBlock& block,
+                                                    const FaultFacts& facts) {
+  const ProcessorMask near = facts.residents & facts.sharing();
+  const bool is_sample = shared_.samples != nullptr && fault.table.is_host() && near != 0 &&
+                         facts.mapped.test(facts.page) && !fault.message.write_protect;
+  if (!is_sample) {
+    if (!fault.sample) fault.sample = Fault::Sample::no;
+    return std::nullopt;
+  }
+  const Processor owner = closest_of(near, fault.processor);
+  if (!fault.sample)
+    fault.sample = shared_.samples->note(block, fault.processor, owner) ? Fault::Sample::moves
+                                                                        : Fault::Sample::stays;
+  if (fault.sample != Fault::Sample::stays) return std::nullopt;
+  return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
+}
+
 // Nothing is brought ahead that would take the place of what may be needed sooner.
 void FaultService::note_sweep(Fault& fault, const Gathered& found, const Allocation& allocation) {
   const bool has_space = found.facts.free_pages >= (ReadAhead::blocks_max + 1) * pages_per_block;
@@ -174,10 +202,10 @@ void FaultService::classify(Fault& fault, const Block& block) const {
   FaultMessage& message = fault.message;
   if (message.kind_known) return;
   const unsigned page = page_in_block(fault.page);
-  const bool mapped = block.at(fault.processor).mapped.test(page);
+  const bool mapped = block.at(fault.table).mapped.test(page);
   message.write_protect = mapped && message.write;
   message.minor =
-      !message.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
+      !message.write_protect && block.at(block.view(fault.table, page)).resident.test(page);
   message.kind_known = true;
 }
 
@@ -187,6 +215,8 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
   FaultFacts facts;
   facts.faulting_processor = p;
+  facts.table = fault.table;
+  facts.coherent = engine_.coherent();
   facts.page = page_in_block(fault.page);
   facts.write = fault.message.write;
   facts.now_ns = clock_();
@@ -201,15 +231,15 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   // Pages of a device's own memory that no program has got yet are created only in its pool, too.
   if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.is_managed = allocation.owner.is_managed();
-  if (!fault.constraints.region_only) facts.grain = grain_for(p, facts.residents);
+  if (!fault.constraints.region_only) facts.grain = grain_for(fault.table, facts.residents);
   if (facts.grain > 1) facts.present = (PageMask::of(facts.stretch) - block.state.absent()).count();
   return facts;
 }
 
-unsigned FaultService::grain_for(Processor faulting_processor, ProcessorMask residents) const {
+unsigned FaultService::grain_for(Processor table, ProcessorMask residents) const {
   unsigned grain = 1;
   for (int i = 0; i < engine_.processors(); ++i)
-    if (((residents | faulting_processor.bit()) & Processor{i}.bit()) != 0)
+    if (((residents | table.bit()) & Processor{i}.bit()) != 0)
       grain = std::max(grain, engine_.at(Processor{i}).mapper.grain());
   return grain;
 }
@@ -244,10 +274,16 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
 
 // ---- after an attempt, without the lock
 
+void FaultService::finish(Fault& fault, PageSpan wake) {
+  answers_.finish(fault, wake);
+  if (fault.sample && *fault.sample != Fault::Sample::no)
+    shared_.samples->note_cost(clock_() - fault.taken_ns + round_trip_ns);
+}
+
 FaultService::Continuation FaultService::continue_after(Fault& fault, const Attempt& attempt) {
   switch (attempt.outcome) {
     case Outcome::resolved:
-      answers_.finish(fault, attempt.wake);
+      finish(fault, attempt.wake);
       if (fault.sweeps != 0)
         read_ahead_->request(fault.processor, block_of(fault.page), fault.sweeps, fault.allocation);
       return Later{};

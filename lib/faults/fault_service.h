@@ -14,6 +14,8 @@
 #include <optional>
 #include <variant>
 
+#include "faults/access_samples.h"
+#include "faults/attached_threads.h"
 #include "faults/fault.h"
 #include "faults/fault_answers.h"
 #include "faults/plan_executor.h"
@@ -32,13 +34,22 @@
 
 namespace wherry::impl {
 
+// Who uses the page table that the host and coherent devices share. Both are null if there are no
+// coherent devices, and outlive the service otherwise.
+struct SharedTable {
+  const AttachedThreads* attached = nullptr;
+  AccessSamples* samples = nullptr;
+};
+
 class FaultService {
  public:
-  // All outlive the service. `read_ahead`: null: no block is brought before it is used.
+  // All outlive the service. `read_ahead`: null: no block is brought before it is used. `shared`:
+  // empty: there are no coherent devices.
   FaultService(const ArenaLayout& layout, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
                const Audiences& audiences, const AdviceRules& rules, const Policy& policy,
-               ReadAhead* read_ahead = nullptr, Clock clock = now_ns)
+               ReadAhead* read_ahead = nullptr, const SharedTable& shared = {},
+               Clock clock = now_ns)
       : layout_(layout),
         engine_(engine),
         evictor_(evictor),
@@ -49,14 +60,16 @@ class FaultService {
         rules_(rules),
         policy_(policy),
         read_ahead_(read_ahead),
+        shared_(shared),
         clock_(clock),
         executor_(engine, effects, costs_, clock),
         answers_(engine, blocks, address_space, costs_, clock),
         stale_faults_(audiences, clock),
         temporary_pins_(engine, effects, blocks, policy, clock) {}
 
-  // Makes a fault of a message, and counts it.
-  Fault take(Processor faulting_processor, const FaultMessage& message);
+  // Makes a fault of a message, and counts it. `table`: in whose page table the page was not
+  // mapped.
+  Fault take(Processor table, const FaultMessage& message);
   // Attempts to resolve the fault. Nothing: it is answered, by exactly one wake or signal.
   // Otherwise the time, on the service's clock, at which resolve() must be called again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
@@ -88,6 +101,9 @@ class FaultService {
   // Step 1. Nothing: `found` is complete. Otherwise why there is nothing to plan.
   std::optional<Attempt> gather(Fault& fault, const LockedBlock& block, Gathered& found)
       REQUIRES(block.state.lock);
+  // The decision for a fault that only shows who uses a mapped page. Nothing: the policy decides.
+  std::optional<Decision> decide_sample(Fault& fault, const LockedBlock& block,
+                                        const FaultFacts& facts) REQUIRES(block.state.lock);
   // Which blocks to bring ahead once the fault is answered.
   void note_sweep(Fault& fault, const Gathered& found, const Allocation& allocation);
   // Sets the fault's kind where its source does not know it.
@@ -95,7 +111,7 @@ class FaultService {
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation,
                       const LockedBlock& block) const REQUIRES(block.state.lock);
   // The coarsest grain of the processors whose mappings an answer may split.
-  unsigned grain_for(Processor faulting_processor, ProcessorMask residents) const;
+  unsigned grain_for(Processor table, ProcessorMask residents) const;
 
   // Steps 2 and 3 are the executor's, but for plans that cannot be carried out yet.
   Attempt wait(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
@@ -109,6 +125,8 @@ class FaultService {
     std::optional<std::uint64_t> due;
   };
   using Continuation = std::variant<Next, Later>;
+  // Wakes the threads that wait for the pages.
+  void finish(Fault& fault, PageSpan wake);
   Continuation continue_after(Fault& fault, const Attempt& attempt);
   Continuation make_space(Fault& fault, const Attempt& attempt);
   Continuation answer_unallocated(Fault& fault);
@@ -137,6 +155,7 @@ class FaultService {
   const AdviceRules rules_;
   const Policy& policy_;
   ReadAhead* const read_ahead_;
+  const SharedTable shared_;
   const Clock clock_;
   FaultCosts costs_;
   PlanExecutor executor_;

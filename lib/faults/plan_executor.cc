@@ -75,7 +75,7 @@ FaultAttempt PlanExecutor::execute(Fault& fault, const LockedBlock& block, const
   if (facts.write && facts.read_mostly && decision.destination.is_host())
     effects_.settle_on_host(block, decision.region);
   const bool filled = decision.fills && fill(fault, block, decision);
-  if (plan.is_there || filled || !block.state.at(fault.processor).mapped.test(facts.page))
+  if (plan.is_there || filled || !block.state.at(fault.table).mapped.test(facts.page))
     if (const auto hindered = show(fault, block, decision)) return *hindered;
   if (!effects_.follow(block, decision.region) && fault.waited.ns() < follow_limit_ns)
     return {Outcome::not_yet};
@@ -139,7 +139,7 @@ bool PlanExecutor::fill(Fault& fault, const LockedBlock& block, const Decision& 
 
 std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& block,
                                                const Decision& decision) {
-  const Processor p = fault.processor;
+  const Processor p = fault.table;
   const unsigned page = page_in_block(fault.page);
   const Processor at = decision.destination;
   if (block.state.view(p, page) != at) {
@@ -180,7 +180,7 @@ std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& 
 // entry. To enter what is entered already changes nothing.
 PageMask PlanExecutor::pages_to_enter(const Fault& fault, const LockedBlock& block,
                                       PageRun region) {
-  const Processor p = fault.processor;
+  const Processor p = fault.table;
   const unsigned page = page_in_block(fault.page);
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.

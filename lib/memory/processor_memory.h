@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/processor.h"
 #include "memory/capacity.h"
@@ -14,15 +15,21 @@
 namespace wherry::impl {
 
 struct ProcessorMemory {
+  // `page_table`: nothing: the processor has its own.
   ProcessorMemory(Processor processor, Mapper& processor_mapper, PoolFile& pool_file,
-                  std::uint64_t capacity_pages, BlockDirectory& all_blocks)
+                  std::uint64_t capacity_pages, BlockDirectory& all_blocks,
+                  std::optional<Processor> page_table = std::nullopt)
       : id(processor),
+        table(page_table.value_or(processor)),
         mapper(processor_mapper),
         file(pool_file),
         capacity(capacity_pages),
         blocks(all_blocks) {}
 
   const Processor id;
+  // The processor in whose page table the pages are mapped that this one's threads access: itself,
+  // or the host for a coherent device.
+  const Processor table;
   Mapper& mapper;
   PoolFile& file;
   Capacity capacity;

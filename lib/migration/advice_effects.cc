@@ -1,5 +1,6 @@
 #include "migration/advice_effects.h"
 
+#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -31,6 +32,7 @@ PageMask AdviceEffects::enter_shown(const LockedBlock& block, const PageMask& pa
   // Pages in flight are mapped when their transfer has completed.
   PageMask missing = pages - block.state.at(p).mapped - block.state.in_flight();
   if (missing.none()) return missing;
+  if (missing.count() == pages_per_block && engine_.enter_whole(block, p)) return {};
   const PageMask still = missing - block.state.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask shown =
@@ -57,6 +59,15 @@ AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMas
   return enter_shown(block, missing, p).none() ? Shown::yes : Shown::pending;
 }
 
+// A processor's own pool and those of coherent devices, for the host, are where its accesses go
+// without a remote mapping.
+PageMask AdviceEffects::sees_others(const LockedBlock& block, Processor p) const {
+  PageMask pages = block.state.foreign(p);
+  for (ProcessorMask near = engine_.sharing(p) & ~p.bit(); near != 0; near &= near - 1)
+    pages -= block.state.viewed(p, Processor{std::countr_zero(near)});
+  return pages | block.state.switching(p);
+}
+
 bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
   if (advice_.empty()) return true;
   bool done = true;
@@ -68,7 +79,7 @@ bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
       const Processor p{i};
       // If p is the preferred location, its accesses fault and move the pages to p.
       const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
-      if ((advice.accessed_by & p.bit()) == 0 || fetches) continue;
+      if ((advice.accessed_by & p.bit()) == 0 || fetches || engine_.table_of(p) != p) continue;
       if (show(block, pages, p) == Shown::pending) done = false;
     }
   }
@@ -85,9 +96,7 @@ bool AdviceEffects::end_temporary_pin(const LockedBlock& block, const PageMask& 
         const Processor p{i};
         if ((advice.accessed_by & p.bit()) != 0) continue;
         (void)send_home(block, here, p);
-        all_home =
-            all_home &&
-            (PageMask::of(here) & (block.state.foreign(p) | block.state.switching(p))).none();
+        all_home = all_home && (PageMask::of(here) & sees_others(block, p)).none();
       }
     }
   }
@@ -116,7 +125,7 @@ void AdviceEffects::collapse(const LockedBlock& block, PageRun run) {
 bool AdviceEffects::send_home(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask pages = PageMask::of(run);
   views_.withdraw(p, block.index, pages);
-  const PageMask away = pages & (block.state.foreign(p) | block.state.switching(p));
+  const PageMask away = pages & sees_others(block, p);
   return !away.none() && views_.request(p, block.index, away, ViewRequests::Wish::home);
 }
 
@@ -141,15 +150,13 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
   for (Patience patience(apply_limit_ms * std::uint64_t{1'000'000});; patience.note_wait()) {
     bool sees_some = false;
     for (const PageSpan span : spans) {
-      blocks_.for_each_used(
-          block_of(span.first), block_of(span.end() - 1).next(),
-          [&](BlockIndex index, Block& state) {
-            const LockedBlock block(index, state);
-            const PageRun run = run_in_block(index, span);
-            (void)send_home(block, run, p);
-            sees_some |=
-                !(PageMask::of(run) & (block.state.foreign(p) | block.state.switching(p))).none();
-          });
+      blocks_.for_each_used(block_of(span.first), block_of(span.end() - 1).next(),
+                            [&](BlockIndex index, Block& state) {
+                              const LockedBlock block(index, state);
+                              const PageRun run = run_in_block(index, span);
+                              (void)send_home(block, run, p);
+                              sees_some |= !(PageMask::of(run) & sees_others(block, p)).none();
+                            });
     }
     if (!sees_some) return true;
     if (patience.is_over()) return false;

@@ -75,6 +75,9 @@ class AdviceEffects {
       REQUIRES(block.state.lock);
   // Removes the first run of equal advice from `left`, and returns it.
   AdviceMap::Segment take_segment(PageSpan& left) const;
+  // Pages of which p sees a pool of a processor with another page table, or of which its view is
+  // being changed.
+  PageMask sees_others(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // Leaves one copy of each page, the preferred location's if it has one.
   void collapse(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   // Change views of the pages back to the processors' own pools. Return true if that needs a

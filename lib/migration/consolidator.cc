@@ -23,18 +23,6 @@ constexpr std::chrono::milliseconds flight_pause{1};
 
 }  // namespace
 
-std::uint64_t TimeAllowance::use(std::uint64_t used_ns, std::uint64_t now_ns) {
-  if (seen_ns_ != 0) {
-    const std::uint64_t passed =
-        std::min(now_ns - seen_ns_, 1000 * static_cast<std::uint64_t>(most_ns_) / per_mille_);
-    left_ns_ = std::min(most_ns_, left_ns_ + static_cast<std::int64_t>(passed * per_mille_ / 1000));
-  }
-  seen_ns_ = now_ns;
-  left_ns_ -= static_cast<std::int64_t>(used_ns);
-  if (left_ns_ >= 0) return now_ns;
-  return now_ns + static_cast<std::uint64_t>(-left_ns_) * 1000 / per_mille_;
-}
-
 Consolidator::Consolidator(PageEngine& engine, BlockDirectory& blocks,
                            std::span<ViewChanger* const> changers, unsigned cpus)
     : engine_(engine), blocks_(blocks), allowance_(per_mille_of_each_cpu * cpus, most_at_once_ns) {
@@ -69,12 +57,12 @@ void Consolidator::work() {
   }
 }
 
-bool Consolidator::restore_holes(BlockIndex index, Processor p) {
+bool Consolidator::restore_holes(BlockIndex index, Processor owner) {
   for (Patience patience(flight_limit_ns, AtLimit::goes_on); !patience.is_over();
        patience.note_wait()) {
     {
       const LockedBlock block(index, blocks_.at(index));
-      if (engine_.restore_holes(block, p)) return true;
+      if (engine_.restore_holes(block, owner)) return true;
     }
     std::this_thread::sleep_for(flight_pause);
   }
@@ -83,32 +71,33 @@ bool Consolidator::restore_holes(BlockIndex index, Processor p) {
 
 bool Consolidator::consolidate(BlockIndex index) {
   Block& state = blocks_.at(index);
-  Processor p;
+  Processor owner;
   {
     const LockedBlock block(index, state);
     block.state.is_noted_as_scattered = false;
     const ProcessorMask holders = block.state.residents(0);
     if (holders == 0) return true;
-    p = Processor{std::countr_zero(holders)};
-    if (!engine_.is_scattered(block, p)) return true;
+    owner = Processor{std::countr_zero(holders)};
+    if (!engine_.is_scattered(block, engine_.table_of(owner))) return true;
   }
   // Linux keeps the contents, also while threads write. It refuses while the pages of the block are
   // in use elsewhere, or without a free huge page.
-  const int error = engine_.at(p).file.merge(block_span(index));
-  if (error == 0 && !restore_holes(index, p)) return true;
+  const int error = engine_.at(owner).file.merge(block_span(index));
+  if (error == 0 && !restore_holes(index, owner)) return true;
   {
     const LockedBlock block(index, state);
-    const bool prepared = error == 0 && engine_.prepare_huge_entry(block, p);
+    const bool prepared = error == 0 && engine_.prepare_huge_entry(block, owner);
     // Linux removes the entries of the pages from every page table, before it may refuse.
-    engine_.restore_entries(block, p);
+    engine_.restore_entries(block, owner);
     if (!prepared) return true;
   }
   // In the host and with mprotect, map_whole() removes the page table itself.
   const PageSpan span = block_span(index);
+  const Processor p = engine_.table_of(owner);
   if (!p.is_host() && engine_.at(p).mapper.punch_unmaps())
     (void)changers_[static_cast<std::size_t>(p.index)]->forget_entries({&span, 1});
   const LockedBlock block(index, state);
-  return engine_.finish_huge_entry(block, p);
+  return engine_.finish_huge_entry(block, owner);
 }
 
 }  // namespace wherry::impl

@@ -15,30 +15,12 @@
 #include <span>
 #include <thread>
 
+#include "base/time_allowance.h"
 #include "migration/page_engine.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {
-
-// How much CPU time a thread may still use, so that it uses a fixed share in the long run.
-class TimeAllowance {
- public:
-  // `per_mille`: the share, of one CPU. `most_ns`: what the thread may use at once after a long
-  // rest.
-  TimeAllowance(std::uint64_t per_mille, std::uint64_t most_ns)
-      : per_mille_(per_mille), most_ns_(static_cast<std::int64_t>(most_ns)), left_ns_(most_ns_) {}
-
-  // The thread has used `used_ns` of CPU time; `now_ns`: the present. Returns from when on it may
-  // use more, in the same time as `now_ns`.
-  std::uint64_t use(std::uint64_t used_ns, std::uint64_t now_ns);
-
- private:
-  const std::uint64_t per_mille_;
-  const std::int64_t most_ns_;
-  std::int64_t left_ns_;
-  std::uint64_t seen_ns_ = 0;  // 0: never
-};
 
 class Consolidator {
  public:
@@ -58,7 +40,7 @@ class Consolidator {
   void work();
   // Waits while pages of the block are in flight. Returns false if they are for too long; then
   // pages of zeros may stay in p's pool, as after a punch that frees nothing.
-  bool restore_holes(BlockIndex index, Processor p);
+  bool restore_holes(BlockIndex index, Processor owner);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;

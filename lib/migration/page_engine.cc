@@ -17,6 +17,13 @@ PageSpan rest_of(PageSpan span, std::uint64_t done) {
   return {span.first + done, span.count - done};
 }
 
+ProcessorMask coherent_among(std::span<ProcessorMemory* const> processors) {
+  ProcessorMask mask = 0;
+  for (const ProcessorMemory* const memory : processors)
+    if (memory->table != memory->id) mask |= memory->id.bit();
+  return mask;
+}
+
 EventKind kind_of(PageTransfer::Kind kind) {
   switch (kind) {
     case PageTransfer::Kind::move:
@@ -33,7 +40,15 @@ EventKind kind_of(PageTransfer::Kind kind) {
 
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
                        const Policy* policy, Clock clock)
-    : page_books_(processors, policy), clock_(clock), recorder_(layout) {}
+    : page_books_(processors, policy),
+      coherent_(coherent_among(processors)),
+      clock_(clock),
+      recorder_(layout) {}
+
+ProcessorMask PageEngine::sharing(Processor p) const {
+  const Processor table = table_of(p);
+  return table.bit() | (table.is_host() ? coherent_ : 0);
+}
 
 std::uint64_t PageEngine::arrival_ns() const {
   return page_books_.needs_time() ? clock_() : 0;
@@ -152,7 +167,7 @@ void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
 OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p,
                               Reservation& reservation, Entry entry, Motive motive) {
   ProcessorMemory& target = at(p);
-  const bool enters = entry == Entry::at_home && block.state.is_home(p, run);
+  const bool enters = this->enters(block, run, p, entry);
   const bool entered = enters && !is_huge_page(run, p);
   const OpResult result = fill(target, block.span_of(run), [&](PageSpan rest) {
     return entered ? target.mapper.zero(rest, block.waiter) : target.file.fill_zero(rest);
@@ -218,7 +233,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   }
   // 2. The new copy arrives write-protected, or not mapped: while two copies exist, neither can
   // change.
-  const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
+  const bool enters = this->enters(block, run, to, entry);
   const bool entered = enters && target.mapper.punch_unmaps() && !is_written(block, run, to);
   const OpResult result = copy(block, run, source, target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
@@ -244,7 +259,7 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   ProcessorMemory& target = at(to);
   // If the copy fails, the protection stays; the next write lifts it.
   if (const OpStatus status = protect(block, run, from); status != OpStatus::ok) return {status, 0};
-  const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
+  const bool enters = this->enters(block, run, to, entry);
   const bool entered = enters && !is_written(block, run, to);
   const OpResult result = copy(block, run, at(from), target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
@@ -297,7 +312,7 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
   recorder_.record(
       {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, index,
       run);
-  if (entry == Entry::at_home && block.state.is_home(to, run)) enter_arrived(block, run, to);
+  if (enters(block, run, to, entry)) enter_arrived(block, run, to);
 }
 
 bool PageEngine::is_written(const LockedBlock& block, PageRun run, Processor p) const {
@@ -315,49 +330,73 @@ void PageEngine::enter_arrived(const LockedBlock& block, PageRun run, Processor 
   (void)map(block, run, p);
 }
 
-bool PageEngine::is_whole(const LockedBlock& block, Processor p) const {
-  return is_huge_page(whole_block, p) && block.state.at(p).resident == PageMask::of(whole_block) &&
-         block.state.resident_beside(p).none() && block.state.in_flight().none() &&
-         block.state.is_home(p, whole_block);
+std::optional<Processor> PageEngine::whole_owner(const LockedBlock& block, Processor p) const {
+  const Processor owner = block.state.view(p, 0);
+  const PageMask all = PageMask::of(whole_block);
+  const bool is_whole = table_of(owner) == p && is_huge_page(whole_block, owner) &&
+                        block.state.at(owner).resident == all &&
+                        block.state.resident_beside(owner).none() &&
+                        block.state.in_flight().none() && block.state.viewed(p, owner) == all &&
+                        block.state.switching(p).none();
+  return is_whole ? std::optional(owner) : std::nullopt;
 }
 
 bool PageEngine::is_scattered(const LockedBlock& block, Processor p) const {
   return block.state.at(p).mapped == PageMask::of(whole_block) &&
-         (block.state.entered_whole & p.bit()) == 0 && is_whole(block, p);
+         (block.state.entered_whole & p.bit()) == 0 && whole_owner(block, p);
 }
 
 void PageEngine::note_if_scattered(const LockedBlock& block, Processor p) {
   if (is_scattered(block, p)) scattered_blocks_.note(block, now_ns());
 }
 
-bool PageEngine::restore_holes(const LockedBlock& block, Processor p) {
+bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
   // A userfaultfd keeps Linux from filling them.
-  if (at(p).mapper.punch_unmaps()) return true;
-  const PageMask holes = ~block.state.at(p).resident;
+  if (at(table_of(owner)).mapper.punch_unmaps()) return true;
+  const PageMask holes = ~block.state.at(owner).resident;
   if (holes.none()) return true;
   if (!block.state.in_flight().none()) return false;
-  for (const PageRun run : runs_of(holes)) punch(at(p), block.span_of(run));
+  for (const PageRun run : runs_of(holes)) punch(at(owner), block.span_of(run));
   return true;
 }
 
-bool PageEngine::prepare_huge_entry(const LockedBlock& block, Processor p) {
+bool PageEngine::prepare_huge_entry(const LockedBlock& block, Processor owner) {
+  const Processor p = table_of(owner);
   if (!is_scattered(block, p)) return false;
-  allow_writes(block, whole_block, p);  // what remains of former copies
+  allow_writes(block, whole_block, owner);  // what remains of former copies
   block.state.to_enter_whole |= p.bit();
   return true;
+}
+
+std::optional<PageRun> PageEngine::begin_sample(const LockedBlock& block, Processor p,
+                                                unsigned page) {
+  const ProcessorPages& here = block.state.at(p);
+  const bool is_changing = !block.state.in_flight().none() || !block.state.switching(p).none();
+  if (is_changing || !here.write_protected.none() || (block.state.to_enter_whole & p.bit()) != 0)
+    return std::nullopt;
+  if ((block.state.entered_whole & p.bit()) == 0) {
+    const PageRun after = here.mapped.next_run(page);
+    const PageRun first = after.count != 0 ? after : here.mapped.next_run(0);
+    return first.count != 0 ? std::optional(PageRun{first.first, 1}) : std::nullopt;
+  }
+  if (!whole_owner(block, p)) return std::nullopt;
+  block.state.to_enter_whole |= p.bit();
+  block.state.entered_whole &= ~p.bit();
+  return whole_block;
 }
 
 bool PageEngine::is_bare(const LockedBlock& block, Processor p) const {
   const ProcessorPages& here = block.state.at(p);
   const bool prepared = (block.state.to_enter_whole & p.bit()) != 0 && here.write_protected.none();
-  return (here.mapped.none() || prepared) && is_whole(block, p);
+  return (here.mapped.none() || prepared) && whole_owner(block, p);
 }
 
-bool PageEngine::finish_huge_entry(const LockedBlock& block, Processor p) {
-  const bool changed = !is_whole(block, p);
+bool PageEngine::finish_huge_entry(const LockedBlock& block, Processor owner) {
+  const Processor p = table_of(owner);
+  const bool changed = !whole_owner(block, p);
   const bool mapped = enter_whole(block, p);
   block.state.to_enter_whole &= ~p.bit();
-  if (changed) restore_entries(block, p);
+  if (changed) restore_entries(block, owner);
   if (changed || (block.state.entered_whole & p.bit()) != 0) return true;
   // Threads would fault on each page.
   if (!mapped) (void)map(block, whole_block, p);
@@ -369,9 +408,9 @@ void PageEngine::restore_entries(const LockedBlock& block, Processor owner) {
     const Processor p{i};
     // With mprotect, Linux enters accessible pages again by itself.
     if (!at(p).mapper.punch_unmaps()) continue;
-    // The owner's huge entry comes back as a whole with the first fault, or is about to come.
+    // A huge entry comes back as a whole with the first fault, or is about to come.
     const ProcessorMask whole = block.state.entered_whole | block.state.to_enter_whole;
-    if (p == owner && (whole & p.bit()) != 0) continue;
+    if (p == table_of(owner) && (whole & p.bit()) != 0) continue;
     const PageMask lost =
         block.state.mapped_from(p, owner) - block.state.switching(p) - block.state.in_flight();
     // If the first entry is there, Linux has removed none.
@@ -391,12 +430,14 @@ bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
   // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.
   block.state.mapped(p, whole_block, true);
+  const bool was_prepared = (block.state.to_enter_whole & p.bit()) != 0;
+  block.state.to_enter_whole &= ~p.bit();
   if (status == OpStatus::ok) {
     block.state.entered_whole |= p.bit();
     return true;
   }
   block.state.entered_whole &= ~p.bit();
-  if ((block.state.to_enter_whole & p.bit()) == 0) note_if_scattered(block, p);
+  if (!was_prepared) note_if_scattered(block, p);
   return status == OpStatus::occupied;
 }
 

@@ -116,24 +116,33 @@ class PageEngine {
   bool may_enter_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock) {
     return is_bare(block, p) || was_entered_whole(block, p);
   }
-  // Whether p alone holds the whole block and has no entries for it, or the consolidator has
-  // removed them, so that enter_whole() can map it.
+  // Whether the pool that p sees alone holds the whole block, and p has no entries for it, or the
+  // consolidator has removed them, so that enter_whole() can map it.
   bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
 
   // The next four are the consolidator's (migration/consolidator.h).
 
-  // Whether p alone holds the whole block and has mapped all of it by small entries, although one
-  // huge entry is possible, and no operation concerns it.
+  // Whether the pool that p sees, p's own or a coherent device's, alone holds the whole block, and
+  // p has mapped all of it by small entries, although one huge entry is possible, and no operation
+  // concerns it.
   bool is_scattered(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
-  // After PoolFile::merge(): punches pages that left p's pool during the merge, and that Linux
-  // replaced by zeros. Returns false if pages are in flight: the caller looks again.
-  bool restore_holes(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
-  // p's entries for the block will be removed. Until finish_huge_entry() a fault of p replaces all
-  // of them by a huge entry. Returns false if the block is not scattered any more.
-  bool prepare_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  // After PoolFile::merge(): punches pages that left the owner's pool during the merge, and that
+  // Linux replaced by zeros. Returns false if pages are in flight: the caller looks again.
+  bool restore_holes(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
+  // The entries for the block in the owner's page table will be removed. Until finish_huge_entry()
+  // a fault there replaces all of them by a huge entry. Returns false if the block is not scattered
+  // any more.
+  bool prepare_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
   // Maps the block by one huge entry, or, where Linux refuses, by small ones. Returns false if
   // Linux has refused.
-  bool finish_huge_entry(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  bool finish_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
+
+  // Chooses what the caller removes of p's entries for the block, so that the next access to it
+  // faults (faults/usage_sampler.h): all, where one fault brings them back as one huge entry, or
+  // else those of the first mapped page from `page` on. Nothing: the block is being changed, has
+  // copies, was chosen already, or p has mapped nothing of it.
+  std::optional<PageRun> begin_sample(const LockedBlock& block, Processor p, unsigned page)
+      REQUIRES(block.state.lock);
 
   // Linux has removed entries of pages in the owner's pool, of any processor, so that the state
   // says more than is there: enters them again, except where one huge entry replaces them.
@@ -152,6 +161,11 @@ class PageEngine {
 
   ProcessorMemory& at(Processor p) const { return page_books_.at(p); }
   int processors() const { return page_books_.processors(); }
+  Processor table_of(Processor p) const { return at(p).table; }
+  // The processors that share p's page table, p among them.
+  ProcessorMask sharing(Processor p) const;
+  // The coherent devices: those without a page table of their own.
+  ProcessorMask coherent() const { return coherent_; }
   // Records what others than the engine do to pages.
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
@@ -168,8 +182,15 @@ class PageEngine {
   bool is_huge_page(PageRun run, Processor p) const;
 
  private:
-  // Whether p alone holds the whole block, sees it, and no operation concerns it.
-  bool is_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+  // The processor whose pool p sees in the whole block, if the two have one page table, that pool
+  // alone holds all of the block, and no operation concerns it.
+  std::optional<Processor> whole_owner(const LockedBlock& block, Processor p) const
+      REQUIRES(block.state.lock);
+  // Whether pages that arrive in p's pool are entered in its own page table.
+  bool enters(const LockedBlock& block, PageRun run, Processor p, Entry entry) const
+      REQUIRES(block.state.lock) {
+    return entry == Entry::at_home && table_of(p) == p && block.state.is_home(p, run);
+  }
   void note_if_scattered(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
@@ -212,6 +233,7 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   PageBooks page_books_;
+  const ProcessorMask coherent_;
   const Clock clock_;
   OperationRecorder recorder_;
   InFlightTransfers transfers_;

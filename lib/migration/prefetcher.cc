@@ -107,10 +107,10 @@ bool Prefetcher::is_done(PageSpan pages, Processor to) const {
     Block& state = parts_.blocks.at(index);
     if (!state.lock.try_lock()) return false;
     const LockedBlock block(index, state, std::adopt_lock);
-    const PageMask ready = block.state.at(to).resident & block.state.at(to).mapped;
-    if (!(PageMask::of(run) - (ready - block.state.in_flight())).none() ||
-        !block.state.is_home(to, run))
-      return false;
+    const Processor table = parts_.engine.table_of(to);
+    const PageMask ready = block.state.at(to).resident & block.state.mapped_from(table, to);
+    const PageMask moving = block.state.in_flight() | block.state.switching(table);
+    if (!(PageMask::of(run) - (ready - moving)).none()) return false;
   }
   return true;
 }
@@ -332,7 +332,8 @@ void Prefetcher::note_arrival(BlockPart& part, const LockedBlock& block, PageRun
 
 Prefetcher::TaskState Prefetcher::map_arrived(const BlockPart& part, const LockedBlock& block) {
   const PageMask pages = PageMask::of(part.run());
-  if (parts_.effects.show(block, pages, part.to()) == AdviceEffects::Shown::pending)
+  const Processor table = parts_.engine.table_of(part.to());
+  if (parts_.effects.show(block, pages, table) == AdviceEffects::Shown::pending)
     return TaskState::waits;
   if (!parts_.effects.follow(block, part.run())) return TaskState::waits;
   // If the host has several nodes, a prefetch to one of them moves the pages to that node.

@@ -33,17 +33,17 @@ class Audiences {
   }
   // A thread that calls admits() under a lock which it took after one of these calls sees the
   // change.
-  void admit(unsigned audience, Processor p) {
-    masks_[audience].fetch_or(p.bit());
+  void admit(unsigned audience, ProcessorMask processors) {
+    masks_[audience].fetch_or(processors);
     changes_.fetch_add(1);
   }
-  void exclude(unsigned audience, Processor p) {
-    masks_[audience].fetch_and(~p.bit());
+  void exclude(unsigned audience, ProcessorMask processors) {
+    masks_[audience].fetch_and(~processors);
     changes_.fetch_add(1);
   }
-  // Starts the audience anew, with `p` as its only member.
-  void begin(unsigned audience, Processor p) {
-    masks_[audience] = p.bit();
+  // Starts the audience anew, with these members.
+  void begin(unsigned audience, ProcessorMask processors) {
+    masks_[audience] = processors;
     changes_.fetch_add(1);
   }
   // Number of changes of all audiences so far.

@@ -87,7 +87,9 @@ void Block::lose_entries(Processor p, const PageMask& mask) {
   ProcessorPages& state = pages()[p.index];
   state.mapped -= mask;
   state.write_protected -= mask;
-  if (state.mapped.none()) entered_whole &= ~p.bit();
+  if (!state.mapped.none()) return;
+  entered_whole &= ~p.bit();
+  to_enter_whole &= ~p.bit();
 }
 
 void Block::populated(Processor p, PageRun run) {

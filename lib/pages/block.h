@@ -65,7 +65,8 @@ class alignas(64) Block {
   // Processors whose page tables got one huge entry for the whole block, of which pages are still
   // mapped. Linux removes such an entry as a whole, even where only a part of it is protected.
   ProcessorMask entered_whole : max_processors GUARDED_BY(lock) = 0;
-  // Processors whose entries the consolidator is removing, so that one huge entry replaces them.
+  // Processors whose entries the consolidator or the usage sampler is removing or has removed. One
+  // huge entry replaces them.
   ProcessorMask to_enter_whole : max_processors GUARDED_BY(lock) = 0;
   // The block waits for the consolidator (migration/scattered_blocks.h).
   bool is_noted_as_scattered : 1 GUARDED_BY(lock) = false;

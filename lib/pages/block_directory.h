@@ -25,6 +25,8 @@ class BlockDirectory {
   Block& at(BlockIndex block) EXCLUDES(create_lock_);
   // Returns the block, or nullptr if it was never used (then no pool holds a page of it).
   Block* find(BlockIndex block) const;
+  // The first block in use at or after `block`; `end` when there is none before it.
+  BlockIndex next_used(BlockIndex block, BlockIndex end) const;
   // Calls visit(BlockIndex, Block&) for every block in use with first <= index < end.
   template <typename Visit>
   void for_each_used(BlockIndex first, BlockIndex end, Visit visit) const {
@@ -51,8 +53,6 @@ class BlockDirectory {
   }
   // The first set bit at or after `bit`; `end` when there is none before it.
   static std::uint64_t next_set(const Mapping& bitmap, std::uint64_t bit, std::uint64_t end);
-  // The first block in use at or after `block`; `end` when there is none before it.
-  BlockIndex next_used(BlockIndex block, BlockIndex end) const;
 
   std::uint64_t blocks_;
   int processors_;

@@ -38,7 +38,12 @@ AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& op
                                            : Place{faulting_processor, Reason::faulting_processor};
   if (facts.pinned && facts.residents != 0)
     return {closest_of(facts.residents, Processor::host()), Reason::pinned};
-  if (facts.read_mostly) return {faulting_processor, Reason::read_mostly};
+  if (facts.read_mostly) {
+    // Processors with one page table can map only one copy.
+    const ProcessorMask near = facts.residents & facts.sharing();
+    return {near != 0 ? closest_of(near, faulting_processor) : faulting_processor,
+            Reason::read_mostly};
+  }
   if (facts.preferred == faulting_processor) return {faulting_processor, Reason::preferred};
   if (facts.residents == 0)
     return facts.preferred ? Place{*facts.preferred, Reason::preferred} : wanted;
@@ -89,7 +94,11 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
       facts.pinned ? decision.destination != facts.faulting_processor
                    : only_maps && facts.grain == 1 &&
                          (reason == Reason::preferred || reason == Reason::accessed_by);
-  decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion, only_maps);
+  // Each change of what a page table shows divides mappings, so that is changed for whole blocks.
+  const bool changes_table =
+      facts.moves_blocks && ((facts.residents | decision.destination.bit()) & facts.coherent) != 0;
+  decision.region = returns || stays_elsewhere || changes_table ? facts.stretch
+                                                                : region(facts, opinion, only_maps);
   FaultFacts first_touch = facts;
   first_touch.residents = 0;
   decision.fills = fills(facts, decision.destination, place(first_touch, opinion).at);

@@ -41,12 +41,14 @@ void complete_facts(FaultFacts& facts, const Block& block, const Advice& advice,
                     std::uint64_t capacity_pages, const FaultConstraints& constraints) {
   const Processor p = facts.faulting_processor;
   facts.held = block.at(p).resident;
-  facts.mapped = block.at(p).mapped;
+  facts.mapped = block.at(facts.table).mapped;
   facts.residents = block.residents(facts.page);
   facts.read_mostly = advice.read_mostly;
   if (!advice.preferred.is_none()) facts.preferred = advice.preferred.processor();
-  facts.accessed_by = advice.accessed_by;
+  // "If device has a non-zero value for [...] USES_HOST_PAGE_TABLES, then this call has no effect."
+  facts.accessed_by = advice.accessed_by & ~facts.coherent;
   facts.pinned = advice.pinned;
+  facts.moves_blocks = !constraints.region_only && facts.coherent != 0 && facts.table.is_host();
   facts.evicted = !constraints.region_only && (block.evicted_from & p.bit()) != 0 &&
                   Replacement::returns_as_one(facts.stretch, capacity_pages);
 }
@@ -64,8 +66,7 @@ Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& blo
 }
 
 std::optional<FaultPlan> plan_wait(const Block& block, const FaultFacts& facts) {
-  if (block.switching(facts.faulting_processor).test(facts.page))
-    return wait(WaitsFor::view_change);
+  if (block.switching(facts.table).test(facts.page)) return wait(WaitsFor::view_change);
   if (block.in_flight().test(facts.page)) return wait(WaitsFor::transfer);
   return std::nullopt;
 }
@@ -90,7 +91,7 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
     to = *placed;
   }
   if (constraints.keep_view && !facts.pinned) {
-    to.destination = block.view(facts.faulting_processor, facts.page);
+    to.destination = block.view(facts.table, facts.page);
     to.reason = Reason::no_mappings;
     to.region =
         aligned_part(to.region, facts.page, std::max<unsigned>(facts.grain, pages_per_region));

@@ -24,6 +24,11 @@ inline constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 // What is known when a processor faults on `page` (a page number within its block).
 struct FaultFacts {
   Processor faulting_processor;
+  // In whose page table the page is mapped for it: its own, or the host's for a coherent device.
+  Processor table;
+  ProcessorMask coherent = 0;  // devices that share the host's page table
+  // The fault is the host's or a coherent device's, and there is space for more than its region.
+  bool moves_blocks = false;
   BlockIndex block;
   unsigned page = 0;
   int processors = 1;  // the number of processors, including the host
@@ -44,12 +49,15 @@ struct FaultFacts {
   // Pages that can be allocated in that pool before an eviction, including one ahead of need,
   // starts.
   std::uint64_t free_pages = 0;
-  // Pages of the block that the faulting processor has mapped, from any pool.
+  // Pages of the block that are mapped for the faulting processor, from any pool.
   PageMask mapped;
   std::uint64_t fault_ns = 0;  // recent mean cost of a fault (policy/fault_costs.h)
   std::uint64_t page_ns = 0;   // recent mean cost of one transferred page
   unsigned present = 0;        // pages of the stretch that any pool holds; set if grain > 1
   unsigned grain = 1;          // at least this many aligned pages should be treated alike now
+
+  // The processors that have one page table with the faulting one, which is among them.
+  ProcessorMask sharing() const { return table.bit() | (table.is_host() ? coherent : 0); }
 };
 
 // A policy's opinion. An empty optional means no opinion on that question.

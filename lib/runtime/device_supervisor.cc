@@ -56,13 +56,14 @@ std::vector<std::shared_ptr<const FaultSource>> DeviceSupervisor::fork_all() {
   const LockGuard guard(lock);
   std::vector<std::shared_ptr<const FaultSource>> sources;
   for (int device = 0; device < parts_.options.device_count(); ++device)
-    sources.push_back(start(device));
+    sources.push_back(parts_.options.is_coherent(device) ? nullptr : start(device));
   return sources;
 }
 
 void DeviceSupervisor::run(FaultDaemon& daemon) {
   daemon_ = &daemon;
-  for (int device = 0; device < parts_.options.device_count(); ++device) process(device)->run();
+  for (int device = 0; device < parts_.options.device_count(); ++device)
+    if (const auto started = process(device)) started->run();
 }
 
 std::shared_ptr<DeviceProcess> DeviceSupervisor::process(int device) const {
@@ -71,6 +72,7 @@ std::shared_ptr<DeviceProcess> DeviceSupervisor::process(int device) const {
 }
 
 void DeviceSupervisor::restart(int device) {
+  if (parts_.options.is_coherent(device)) return;
   const Processor p = Processor::device(device);
   // The old process's mappings are real while it runs. So it ends before the trap forgets it.
   process(device)->stop();
@@ -107,6 +109,7 @@ bool DeviceSupervisor::open(PageSpan closed) {
   for (const auto& pool : parts_.pools.all())
     if (pool->open(closed) != 0) return false;
   for (const auto& process : processes_) {
+    if (!process) continue;
     // If a device's process has ended, its next one starts with all open pages.
     const int error = process->open_arena(closed);
     if (error != 0 && error != ESRCH) return false;
@@ -119,7 +122,7 @@ bool DeviceSupervisor::load_module(const std::string& module, std::uintptr_t add
   bool all = true;
   for (std::size_t device = 0; device < processes_.size(); ++device) {
     const auto& process = processes_[device];
-    if (!process) continue;  // it will inherit the module
+    if (!process) continue;  // it will inherit the module, or is coherent
     const auto why = process->adopt_module(address);
     if (!why) continue;
     log_line("{} cannot run on device {} before that is reset: {}", module, device, *why);

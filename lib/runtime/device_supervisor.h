@@ -1,6 +1,6 @@
-// The device processes. Forks one for each device, replaces one that has ended or is reset, and
-// ends all of them with the program. Repeats three changes of the host in every device process:
-// more of the arena is open, a module is loaded, managed variables are placed.
+// The device processes. Forks one for each isolated device, replaces one that has ended or is
+// reset, and ends all of them with the program. Repeats three changes of the host in every device
+// process: more of the arena is open, a module is loaded, managed variables are placed.
 //
 // Threads: the thread that starts the library calls fork_all(), before the library has threads of
 // its own. After that any thread may call. A thread holds `lock` (LockOrder::arena) while it forks,
@@ -47,19 +47,20 @@ class DeviceSupervisor {
 
   explicit DeviceSupervisor(const Parts& parts);
 
-  // Forks a process for each device. Returns where each one's faults are to be read. Called once.
-  // Throws std::system_error.
+  // Forks a process for each isolated device. Returns where each device's faults are to be read;
+  // null for a coherent device, whose faults are the host's. Called once. Throws std::system_error.
   std::vector<std::shared_ptr<const FaultSource>> fork_all() EXCLUDES(lock);
   // Starts the devices' workers. The daemon, which listens to the devices' faults already and
   // outlives this, is told when a process is replaced. Called once, after fork_all() and before
   // other threads know of this object. Throws std::system_error.
   void run(FaultDaemon& daemon) EXCLUDES(lock);
 
-  // The device's process; another object after restart(). Never null once fork_all() has returned.
+  // The device's process; another object after restart(). Null before fork_all() has returned, and
+  // for a coherent device.
   std::shared_ptr<DeviceProcess> process(int device) const EXCLUDES(lock);
   // Ends the device's process if it still runs, and starts a new one. Managed memory keeps its
-  // contents. Requires: no thread posts launches to the old process any more. Throws
-  // std::system_error.
+  // contents. Nothing is done for a coherent device. Requires: no thread posts launches to the old
+  // process any more. Throws std::system_error.
   void restart(int device) EXCLUDES(lock);
   // At the program's end: ends and reaps all device processes. None starts after that. Takes no
   // lock but that of `live`, since any thread may have called exit().
@@ -91,7 +92,7 @@ class DeviceSupervisor {
 
   const Parts parts_;
   FaultDaemon* daemon_ = nullptr;  // null before run()
-  // By device; null before fork_all().
+  // By device; null before fork_all(), and for coherent devices.
   std::vector<std::shared_ptr<DeviceProcess>> processes_ GUARDED_BY(lock);
 };
 

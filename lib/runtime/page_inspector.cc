@@ -36,8 +36,12 @@ std::optional<PageWhereabouts> PageInspector::page_whereabouts(std::uintptr_t ad
   lock_at_rest(parts_.engine.transfers(), index, *state, {in_block, 1});
   const LockedBlock block(index, *state, std::adopt_lock);
   answer.resident = block.state.residents(in_block);
-  answer.mapped = block.state.mappers(in_block);
-  answer.writable = block.state.writers(in_block);
+  // What the host's page table shows, coherent devices see too.
+  const auto with_coherent = [&](ProcessorMask tables) {
+    return tables | ((tables & Processor::host().bit()) != 0 ? parts_.engine.coherent() : 0);
+  };
+  answer.mapped = with_coherent(block.state.mappers(in_block));
+  answer.writable = with_coherent(block.state.writers(in_block));
   if (answer.resident != 0) {
     const Processor owner{std::countr_zero(answer.resident)};
     const std::byte* alias = parts_.engine.at(owner).file.alias(page);

@@ -35,22 +35,27 @@ std::unique_ptr<Trap> Runtime::make_trap() const {
 
 Runtime::ProcessorParts::ProcessorParts(Runtime& runtime, Processor p)
     : wrapped_mapper(runtime.options_.wrap_mapper
-                         ? runtime.options_.wrap_mapper(p, runtime.trap_->mapper(p))
+                         ? runtime.options_.wrap_mapper(p, runtime.mapper(p))
                          : nullptr),
       wrapped_pool(runtime.options_.wrap_pool ? runtime.options_.wrap_pool(p, runtime.pools_.at(p))
                                               : nullptr),
       wrapped_changer(runtime.options_.wrap_changer
-                          ? runtime.options_.wrap_changer(p, runtime.trap_->changer(p))
+                          ? runtime.options_.wrap_changer(
+                                p, runtime.trap_->changer(runtime.options_.table_of(p)))
                           : nullptr),
-      memory(p, wrapped_mapper ? *wrapped_mapper : runtime.trap_->mapper(p),
+      memory(p, wrapped_mapper ? *wrapped_mapper : runtime.mapper(p),
              wrapped_pool ? *wrapped_pool : runtime.pools_.at(p),
-             runtime.options_.capacity_pages(p), runtime.blocks_) {}
+             runtime.options_.capacity_pages(p), runtime.blocks_, runtime.options_.table_of(p)) {}
+
+Mapper& Runtime::mapper(Processor p) {
+  return options_.table_of(p) == p ? trap_->mapper(p) : no_page_table_;
+}
 
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
       pools_(options_),
       arena_(options.arena_bytes, pools_.host()),
-      annex_(options.arena_bytes, device_count()),
+      annex_(options.arena_bytes, device_count(), options.coherent()),
       host_memory_(annex_, placement_.host_nodes(), permissions().userfaultfd()),
       trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, options_.processor_count()),
@@ -74,7 +79,7 @@ void Runtime::make_engines() {
     ProcessorParts& parts = *processors_.back();
     memories.push_back(&parts.memory);
     changers.push_back(parts.wrapped_changer ? parts.wrapped_changer.get()
-                                             : &trap_->changer(Processor{i}));
+                                             : &trap_->changer(options_.table_of(Processor{i})));
   }
   const auto make_plain = [this] { return make_plain_backend(CopyMethod::write); };
   engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get());
@@ -102,9 +107,18 @@ void Runtime::make_engines() {
       make_plain);
   consolidator_ = std::make_unique<Consolidator>(
       *engine_, blocks_, changers, static_cast<unsigned>(options_.handler_cpus.size()));
+  if (options_.coherent() != 0) {
+    access_samples_ = std::make_unique<AccessSamples>(blocks_.size());
+    if (options_.sampling_per_mille != 0)
+      usage_sampler_ =
+          std::make_unique<UsageSampler>(UsageSampler::Parts{*engine_, blocks_, *changers.front(),
+                                                             *access_samples_, attached_threads_},
+                                         options_.sampling_per_mille);
+  }
   service_ = std::make_unique<FaultService>(
       arena_.layout(), *engine_, *evictor_, *effects_, blocks_, address_space_,
-      page_owners_.audiences(), AdviceRules(options_.region_pages), *policy_, read_ahead_.get());
+      page_owners_.audiences(), AdviceRules(options_.region_pages), *policy_, read_ahead_.get(),
+      SharedTable{access_samples_ ? &attached_threads_ : nullptr, access_samples_.get()});
 }
 
 void Runtime::make_memory_parts() {
@@ -114,8 +128,8 @@ void Runtime::make_memory_parts() {
   budget_ = std::make_unique<PoolBudget>(options_, *engine_, *evictor_);
   advice_ = std::make_unique<ProgramAdvice>(ProgramAdvice::Parts{
       options_.topology, pools_, arena_.layout(), address_space_, advice_map_, *effects_});
-  audiences_ = std::make_unique<AudienceRegistry>(
-      AudienceRegistry::Parts{page_owners_.audiences(), address_space_, *effects_, *devices_});
+  audiences_ = std::make_unique<AudienceRegistry>(AudienceRegistry::Parts{
+      page_owners_.audiences(), address_space_, *effects_, *devices_, options_.coherent()});
   variables_ = std::make_unique<ModuleVariables>(
       ModuleVariables::Parts{pools_, arena_.layout(), *trap_, blocks_, address_space_, page_owners_,
                              memory_, *engine_, *budget_, *devices_});
@@ -143,6 +157,7 @@ void Runtime::start() {
   copiers_->start();
   background_evictor_->start();
   if (pools_.map_huge_pages() && options_.copying.consolidates) consolidator_->start();
+  if (usage_sampler_) usage_sampler_->start();
   devices_->run(*daemon_);
   TouchableMemory::announce({&arena_.layout(), page_owners_.view(), Processor::host()});
 }

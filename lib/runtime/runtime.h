@@ -15,8 +15,10 @@
 
 #include "devices/annex.h"
 #include "devices/live_devices.h"
+#include "faults/attached_threads.h"
 #include "faults/fault_daemon.h"
 #include "faults/fault_service.h"
+#include "faults/usage_sampler.h"
 #include "memory/arena.h"
 #include "memory/copy_backend.h"
 #include "memory/page_owners.h"
@@ -49,6 +51,7 @@
 #include "runtime/processor_pools.h"
 #include "runtime/program_advice.h"
 #include "runtime/runtime_options.h"
+#include "trap/no_page_table.h"
 #include "trap/trap.h"
 
 namespace wherry::impl {
@@ -128,6 +131,7 @@ class Runtime {
   };
 
   std::unique_ptr<Trap> make_trap() const;
+  Mapper& mapper(Processor p);
   std::unique_ptr<CopyBackend> make_copy_backend(unsigned copier) const;
   // For threads that wait for the copy: evictions, small copies.
   std::unique_ptr<CopyBackend> make_plain_backend(CopyMethod method) const;
@@ -150,9 +154,11 @@ class Runtime {
   LiveDevices live_devices_;
   HostMemory host_memory_;
   const std::unique_ptr<Trap> trap_;
+  NoPageTable no_page_table_;
   BlockDirectory blocks_;
   AddressSpace address_space_;
   PageOwners page_owners_;
+  AttachedThreads attached_threads_;
   MemoryRecords memory_;
   StagingMemory staging_{staging_bytes_max};
   AdviceMap advice_map_;
@@ -171,6 +177,9 @@ class Runtime {
   std::unique_ptr<AccessSampler> sampler_;
   std::unique_ptr<BackgroundEvictor> background_evictor_;
   std::unique_ptr<Consolidator> consolidator_;
+  // Null without coherent devices.
+  std::unique_ptr<AccessSamples> access_samples_;
+  std::unique_ptr<UsageSampler> usage_sampler_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<PoolBudget> budget_;
   std::unique_ptr<ProgramAdvice> advice_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 #include <variant>
@@ -48,6 +50,19 @@ std::optional<unsigned> parse_region_pages(const std::string& text) {
   if (pages * page_size != value * unit || !std::has_single_bit(pages) || pages > pages_per_block)
     return std::nullopt;
   return static_cast<unsigned>(pages);
+}
+
+// "2", "0.5". Returns false if the text is no such percentage; an empty one changes nothing.
+bool parse_sampling(const std::string& text, unsigned& per_mille) {
+  if (text.empty()) return true;
+  constexpr double percent_max = 50;
+  double percent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc() || parsed != end || !(percent >= 0) || percent > percent_max)
+    return false;
+  per_mille = static_cast<unsigned>(std::lround(percent * 10));
+  return true;
 }
 
 }  // namespace
@@ -101,6 +116,11 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
       descriptors_limit() / (8 * static_cast<std::uint64_t>(options.processor_count()));
   options.copying.pool_files = static_cast<unsigned>(std::min<std::uint64_t>(
       options.copying.pool_files, std::bit_floor(std::max<std::uint64_t>(1, pool_files_max))));
+  if (!parse_sampling(environment("WHERRY_SAMPLING"), options.sampling_per_mille)) {
+    error.message = fmt::format("WHERRY_SAMPLING: '{}' is not a percentage from 0 to 50",
+                                environment("WHERRY_SAMPLING"));
+    return std::nullopt;
+  }
   options.policy = chosen;
   if (!chosen) {
     auto policy = find_policy(environment("WHERRY_POLICY"));
@@ -133,6 +153,13 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
   }
   apply_wait_limits(wait_limits != "off");
   return options;
+}
+
+ProcessorMask RuntimeOptions::coherent() const {
+  ProcessorMask mask = 0;
+  for (int ordinal = 0; ordinal < device_count(); ++ordinal)
+    if (is_coherent(ordinal)) mask |= Processor::device(ordinal).bit();
+  return mask;
 }
 
 Stripes RuntimeOptions::stripes() const {

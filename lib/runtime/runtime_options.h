@@ -50,6 +50,9 @@ struct RuntimeOptions {
   // How many mappings one process may have before remote mappings are declined; 0: no limit.
   std::uint64_t mappings_budget = 0;
   CopySettings copying;
+  // How much of the program's CPU time samples of accesses may take, in thousandths; 0: there are
+  // none.
+  unsigned sampling_per_mille = 20;
   // Shorter runs of pages are prefetched, or evicted, under their block's lock, one region at a
   // time.
   unsigned transfer_pages_min = usual_transfer_pages_min;
@@ -61,10 +64,10 @@ struct RuntimeOptions {
   std::function<std::unique_ptr<CopyBackend>(std::unique_ptr<CopyBackend>)> wrap_backend;
 
   // Reads the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY,
-  // WHERRY_ARENA, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP,
-  // WHERRY_WAIT_LIMITS, CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, and WHERRY_POLICY unless the
-  // program has chosen a policy). Returns nullopt, with the reason in `error`, if a setting is
-  // wrong.
+  // WHERRY_ARENA, WHERRY_FAULT_REGION, WHERRY_SAMPLING, WHERRY_COPIERS, WHERRY_HUGE_PAGES,
+  // WHERRY_TRAP, WHERRY_WAIT_LIMITS, CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, and WHERRY_POLICY
+  // unless the program has chosen a policy). Returns nullopt, with the reason in `error`, if a
+  // setting is wrong.
   static std::optional<RuntimeOptions> from_environment(OptionsError& error,
                                                         const PolicySource& chosen = {});
 
@@ -73,6 +76,12 @@ struct RuntimeOptions {
   const DeviceConfig& device(int ordinal) const {
     return topology.devices[static_cast<std::size_t>(ordinal)];
   }
+  bool is_coherent(int ordinal) const { return device(ordinal).kind == DeviceKind::coherent; }
+  // In whose page table p's threads access memory.
+  Processor table_of(Processor p) const {
+    return p.is_host() || is_coherent(p.ordinal()) ? Processor::host() : p;
+  }
+  ProcessorMask coherent() const;  // the coherent devices
   // How each pool is divided among its files.
   Stripes stripes() const;
   // How many pages p's pool may hold.

@@ -233,7 +233,13 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
   }
 
   const std::vector<int> defaults = default_device_nodes(machine, topology.host_nodes);
-  if (requests.empty()) requests.resize(defaults.size());
+  if (requests.empty()) {
+    requests.resize(defaults.size());
+    // Nodes of their own are used best by threads of the program itself.
+    const bool emulated = contains(topology.host_nodes, defaults.front());
+    for (DeviceRequest& request : requests)
+      request.kind = emulated ? DeviceKind::isolated : DeviceKind::coherent;
+  }
   assign_nodes(requests, named, defaults);
 
   for (const DeviceRequest& request : requests) {

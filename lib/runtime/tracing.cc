@@ -24,7 +24,8 @@ namespace {
 constexpr std::size_t ring_capacity = 32768;
 
 TraceProcessor describe(const DeviceConfig& device) {
-  return {TraceProcessor::Kind::isolated,
+  return {device.kind == DeviceKind::coherent ? TraceProcessor::Kind::coherent
+                                              : TraceProcessor::Kind::isolated,
           device.concurrent,
           device.capacity,
           static_cast<std::uint32_t>(device.workers),

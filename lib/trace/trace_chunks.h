@@ -36,6 +36,7 @@ struct TraceProcessor {
   enum class Kind : std::uint8_t {
     host,
     isolated,  // a device with a page table of its own
+    coherent,  // a device that uses the host's page table
   };
 
   Kind kind = Kind::host;

@@ -57,6 +57,7 @@ TEST_CASE("one node gets one emulated device with a quarter of its memory and al
     REQUIRE(topology.devices.size() == 1);
     CHECK(topology.devices[0].node == 0);
     CHECK(topology.devices[0].emulated);
+    CHECK(topology.devices[0].kind == DeviceKind::isolated);
     CHECK(topology.devices[0].capacity == 4 * gib);
     CHECK(topology.devices[0].workers == 2);
     CHECK(topology.devices[0].cpus == std::vector<int>{0, 1});
@@ -70,6 +71,9 @@ TEST_CASE(
   CHECK(chosen(machine).host_nodes == std::vector<int>{0});
   CHECK(nodes_of(chosen(machine)) == std::vector<int>{1, 2});
   CHECK_FALSE(chosen(machine).devices[0].emulated);
+  for (const DeviceConfig& device : chosen(machine).devices)
+    CHECK(device.kind == DeviceKind::coherent);
+  CHECK(chosen(machine, "node=1;node=2").devices[0].kind == DeviceKind::isolated);
   CHECK(chosen(machine).devices[0].capacity == 15 * gib);
   machine.start_node = 1;
   CHECK(chosen(machine).host_nodes == std::vector<int>{1});

@@ -1047,8 +1047,8 @@ TEST_CASE("messages that are stale each time access is removed do not count as a
     s.answer(peer, message);
     CHECK(s.woke(peer, page));
     CHECK_FALSE(s.machine.at(peer.index).forbids(page));
-    s.audiences.admit(own->owner.audience(), peer);
-    s.audiences.exclude(own->owner.audience(), peer);
+    s.audiences.admit(own->owner.audience(), peer.bit());
+    s.audiences.exclude(own->owner.audience(), peer.bit());
   }
   s.answer(peer, message);
   CHECK_FALSE(s.machine.at(peer.index).forbids(page));
@@ -1068,7 +1068,7 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
   s.advice.change(pages, {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t i = 0; i < pages.count; i += pages_per_region)
     s.touch(device, pages.first + i);
-  s.audiences.admit(own->owner.audience(), peer);
+  s.audiences.admit(own->owner.audience(), peer.bit());
   s.touch(peer, pages.first + 5);
   for (const PageIndex page : {pages.first, pages.first + 5, pages.end() - 1}) {
     CHECK(s.machine.at(2).view(page) == 1);
@@ -1076,7 +1076,7 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
   }
   CHECK(s.machine.at(2).held() == 0);
 
-  s.audiences.exclude(own->owner.audience(), peer);
+  s.audiences.exclude(own->owner.audience(), peer.bit());
   CHECK(s.effects.take_back(std::span(&pages, 1), peer));
   CHECK(s.machine.at(2).view(pages.first) == 2);
   CHECK_FALSE(s.machine.at(2).maps_writable(pages.first + 5));

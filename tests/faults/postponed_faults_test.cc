@@ -26,7 +26,7 @@ class OnePiece final : public std::pmr::memory_resource {
 };
 
 bool put(PostponedFaults& postponed, std::uint64_t due, PageIndex page) {
-  Fault fault({}, {}, page, now_ns);
+  Fault fault({}, {}, {}, page, now_ns);
   return postponed.put(due, fault);
 }
 

@@ -43,20 +43,20 @@ TEST_CASE("device memory is accessible to its device only", "[memory]") {
 TEST_CASE("a processor with access may use the memory, until its access is removed", "[memory]") {
   PageOwners owners(arena_pages * page_size);
   constexpr unsigned pool = Audiences::first_other + 3;
-  owners.audiences().begin(pool, device1);
+  owners.audiences().begin(pool, device1.bit());
   owners.allocated(allocation(16, 2 * page_size, {device1}));
   owners.allocated(allocation(18, 2 * page_size, {device1, pool}));
   const PageOwnersView view = owners.view();
   CHECK(view.count_accessible({{16}, 4}, device1) == 4);
-  owners.audiences().admit(Audiences::of_device(device1), device0);
+  owners.audiences().admit(Audiences::of_device(device1), device0.bit());
   CHECK(view.count_accessible({{16}, 4}, device0) == 2);
-  owners.audiences().admit(pool, device0);
+  owners.audiences().admit(pool, device0.bit());
   CHECK(view.count_accessible({{16}, 4}, device0) == 4);
   CHECK(view.count_accessible({{16}, 4}, host) == 0);
-  owners.audiences().exclude(Audiences::of_device(device1), device0);
+  owners.audiences().exclude(Audiences::of_device(device1), device0.bit());
   CHECK(view.count_accessible({{16}, 4}, device0) == 0);
   CHECK(view.count_accessible({{18}, 2}, device0) == 2);
-  owners.audiences().begin(pool, device0);
+  owners.audiences().begin(pool, device0.bit());
   CHECK(view.count_accessible({{18}, 2}, device1) == 0);
 }
 

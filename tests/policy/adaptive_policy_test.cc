@@ -39,6 +39,7 @@ struct Game {
   FaultFacts facts(Processor faulting_processor, unsigned page) const {
     FaultFacts facts;
     facts.faulting_processor = faulting_processor;
+    facts.table = facts.faulting_processor;
     facts.block = {block};
     facts.page = page;
     facts.now_ns = now;

@@ -9,6 +9,7 @@ namespace {
 FaultFacts touch(unsigned page, PageRun stretch) {
   FaultFacts facts;
   facts.faulting_processor = Processor::device(1);
+  facts.table = facts.faulting_processor;
   facts.page = page;
   facts.stretch = stretch;
   return facts;

@@ -26,6 +26,7 @@ struct Setup {
 
   Setup() {
     facts.faulting_processor = device;
+    facts.table = facts.faulting_processor;
     facts.page = 37;
     facts.processors = 3;
     facts.now_ns = 1'000'000'000;

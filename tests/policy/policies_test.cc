@@ -36,6 +36,7 @@ Processor destination(std::string_view policy, const FaultFacts& facts) {
 FaultFacts touch_by(Processor faulting_processor, impl::ProcessorMask residents) {
   FaultFacts facts;
   facts.faulting_processor = faulting_processor;
+  facts.table = facts.faulting_processor;
   facts.page = 3;
   facts.residents = residents;
   facts.stretch = {0, 512};

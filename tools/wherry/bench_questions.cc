@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench_calls.h"
+#include "bench_coherent.h"
 #include "bench_faults.h"
 #include "bench_lifetime.h"
 #include "bench_policies.h"
@@ -114,6 +115,40 @@ QuestionGroup resident_group() {
   return group;
 }
 
+std::vector<QuestionGroup> coherent_groups() {
+  const char* const same_isolated = "the same for an isolated device";
+  const char* const budget = "the budget";
+  return {
+      {"coherent_resident",
+       {{"coherent_random", "random read of a coherent device's memory", "ns", less, huge_plain,
+         small_plain},
+        {"coherent_updates", "random update of a coherent device's memory", "ns", less, huge_plain,
+         small_plain},
+        {"coherent_triad", "triad of a coherent device's memory", "GB/s", more, huge_plain,
+         small_plain}},
+       measure_coherent_resident,
+       large},
+      {"coherent_prefetches",
+       {{"coherent_prefetch_up", "a prefetch moves large memory to a coherent device", "GB/s", more,
+         same_isolated, ""},
+        {"coherent_prefetch_down", "a prefetch moves large memory to the host", "GB/s", more,
+         same_isolated, ""},
+        {"coherent_block_up", "a prefetch moves 2 MiB to a coherent device", "GB/s", more,
+         same_isolated, ""},
+        {"coherent_block_down", "a prefetch moves 2 MiB to the host", "GB/s", more, same_isolated,
+         ""}},
+       measure_coherent_prefetches,
+       large},
+      {"sampling",
+       {{"sampling_1", "time with a budget for samples of 1 %, by that without", "x", less, budget,
+         ""},
+        {"sampling_2", "the same with 2 %", "x", less, budget, ""},
+        {"sampling_4", "the same with 4 %", "x", less, budget, ""}},
+       measure_sampling,
+       large},
+  };
+}
+
 std::vector<QuestionGroup> call_groups() {
   return {
       {"launches",
@@ -168,6 +203,7 @@ std::vector<QuestionGroup> question_groups() {
   add(fault_groups());
   add(sweep_groups());
   add({resident_group()});
+  add(coherent_groups());
   add(call_groups());
   add(lifetime_groups());
   add({policy_group()});

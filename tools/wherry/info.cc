@@ -16,9 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The kind of every device: a process of its own, with its own page table.
-constexpr const char* isolated = "isolated";
-
 std::string bytes_text(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes);
@@ -113,10 +110,10 @@ std::string devices_text(const Survey& survey) {
     const impl::DeviceConfig& device = survey.topology.devices[i];
     const DeviceState state =
         i < survey.devices.size() ? survey.devices[i] : DeviceState{"not started", 0};
-    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{:<14}{}\n", i, isolated,
-                        device.node, bytes_text(device.capacity), device.workers,
-                        ranges_text(device.cpus), device.concurrent ? "yes" : "no", state.process,
-                        short_uuid(device), state.name);
+    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{:<14}{}\n", i,
+                        to_string(device.kind), device.node, bytes_text(device.capacity),
+                        device.workers, ranges_text(device.cpus), device.concurrent ? "yes" : "no",
+                        state.process, short_uuid(device), state.name);
   }
   return text;
 }
@@ -236,7 +233,7 @@ Json devices_json(const Survey& survey) {
   for (std::size_t i = 0; i < survey.topology.devices.size(); ++i) {
     const impl::DeviceConfig& device = survey.topology.devices[i];
     Json row{{"device", i},
-             {"kind", isolated},
+             {"kind", to_string(device.kind)},
              {"node", device.node},
              {"emulated", device.emulated},
              {"capacity", device.capacity},

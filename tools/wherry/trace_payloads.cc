@@ -85,7 +85,7 @@ std::optional<TraceMachine> parse_machine(std::span<const std::byte> payload) {
   for (auto left = source.take_up_to(max_processors); left > 0; --left) {
     TraceProcessor processor;
     const std::uint8_t kind = source.take_byte();
-    if (kind > code_of(TraceProcessor::Kind::isolated)) return std::nullopt;
+    if (kind > code_of(TraceProcessor::Kind::coherent)) return std::nullopt;
     processor.kind = static_cast<TraceProcessor::Kind>(kind);
     processor.concurrent = source.take_byte() != 0;
     processor.capacity = source.take();

@@ -101,7 +101,8 @@ CUresult wherryGetDeviceProcess(CUdevice device, pid_t* pid) {
   return enter([&](Driver& driver) {
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (pid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pid = driver.runtime().devices().process(device)->pid();
+    const auto process = driver.runtime().devices().process(device);
+    *pid = process ? process->pid() : ::getpid();
     return CUDA_SUCCESS;
   });
 }

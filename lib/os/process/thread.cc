@@ -14,6 +14,16 @@
 #include <vector>
 
 namespace wherry::impl {
+namespace {
+
+std::uint64_t read_clock(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
 
 static_assert(sizeof(sigset_t) <= sizeof(unsigned long[16]));
 
@@ -64,10 +74,11 @@ bool thread_exists(std::uint32_t id) {
 }
 
 std::uint64_t thread_cpu_ns() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(used.tv_nsec);
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+std::uint64_t process_cpu_ns() {
+  return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void yield_cpu() {

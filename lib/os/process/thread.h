@@ -52,6 +52,8 @@ std::uint32_t this_thread_id();
 bool thread_exists(std::uint32_t id);
 // How much CPU time the calling thread has used, in nanoseconds.
 std::uint64_t thread_cpu_ns();
+// How much CPU time all threads of this process have used, in nanoseconds.
+std::uint64_t process_cpu_ns();
 // Lets another thread that waits for this CPU run.
 void yield_cpu();
 

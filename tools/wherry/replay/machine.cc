@@ -98,6 +98,7 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
   const Stretch& stretch = stretches_.at(touch.block, touch.page);
   FaultFacts facts;
   facts.faulting_processor = p;
+  facts.table = p;
   facts.block = {blocks_[touch.block]};
   facts.page = touch.page;
   facts.processors = memory_.engine().processors();
@@ -128,7 +129,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
     return {false, now_ns + wait_ns};
   memory_.begin(now_ns);
   if (!touch.fault)
-    touch.fault.emplace(p, impl::FaultMessage{.write = touch.write},
+    touch.fault.emplace(p, p, impl::FaultMessage{.write = touch.write},
                         impl::span_of({touch.block}, {touch.page, 1}).first,
                         Meter::last_arrival_ns);
   Fault& fault = *touch.fault;

@@ -1,0 +1,49 @@
+// What is known of who uses mapped blocks in the page table that the host and coherent devices
+// share. The usage sampler (faults/usage_sampler.h) removes entries; a fault on a page that the
+// page state calls mapped is then a sample of an access. The fault service notes it here, and
+// learns whether the block should move.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "migration/locked_block.h"
+#include "os/memory/mapping.h"
+#include "pages/sampled_use.h"
+
+namespace wherry::impl {
+
+class AccessSamples {
+ public:
+  // `blocks`: in the arena. Takes memory only for blocks that are sampled. Throws
+  // std::system_error.
+  explicit AccessSamples(std::uint64_t blocks);
+
+  // The user accessed a sampled page of the block, which is in the owner's pool. Returns whether
+  // the block should move.
+  bool note(const LockedBlock& block, Processor user, Processor owner) REQUIRES(block.state.lock);
+  // How long the accessing thread waited for the answer.
+  void note_cost(std::uint64_t ns) { cost_ns_.fetch_add(ns, std::memory_order_relaxed); }
+
+  // A block that a processor other than the owner used lately; it is sampled again soon. Returns
+  // each note once. Nothing: there is none.
+  std::optional<BlockIndex> take_suspect();
+
+  std::uint64_t in_place() const { return in_place_.load(std::memory_order_relaxed); }
+  std::uint64_t misplaced() const { return misplaced_.load(std::memory_order_relaxed); }
+  std::uint64_t cost_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  SampledUse& of(BlockIndex block) const;
+
+  const Mapping uses_;  // a SampledUse for each block, guarded by the block's lock
+  std::atomic<std::uint64_t> in_place_{0};
+  std::atomic<std::uint64_t> misplaced_{0};
+  std::atomic<std::uint64_t> cost_ns_{0};
+  // Numbers of blocks + 1; 0: empty. A newer suspect may replace an older one.
+  std::array<std::atomic<std::uint64_t>, 64> suspects_{};
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,103 @@
+#include "faults/usage_sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "os/process/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+// How much CPU time the samples may take at once after a rest.
+constexpr std::uint64_t most_at_once_ns = 20'000'000;
+constexpr int pause_min_ms = 4;
+constexpr int pause_max_ms = 500;
+
+}  // namespace
+
+UsageSampler::UsageSampler(const Parts& parts, unsigned budget_per_mille)
+    : parts_(parts), allowance_(budget_per_mille, most_at_once_ns) {}
+
+void UsageSampler::start() {
+  const SignalBlock no_signals;
+  thread_ = std::thread([this] { work(); });
+}
+
+UsageSampler::~UsageSampler() {
+  stopping_ = true;
+  notifier_.notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void UsageSampler::work() {
+  name_this_thread("wherry-usage");
+  thread_gets_no_signals();
+  AccessSamples& samples = parts_.samples;
+  int pause_ms = pause_min_ms;
+  std::uint64_t earliest_ns = 0;
+  std::uint64_t charged_ns = thread_cpu_ns() + samples.cost_ns();
+  std::uint64_t misplaced = 0;
+  std::uint64_t phase = parts_.attached.changes();
+  for (std::uint32_t seen = notifier_.seen(); !stopping_; notifier_.wait(seen, pause_ms)) {
+    const std::uint64_t cost_ns = thread_cpu_ns() + samples.cost_ns();
+    const std::uint64_t used_ns = process_cpu_ns();
+    earliest_ns = allowance_.use(cost_ns - charged_ns, used_ns);
+    charged_ns = cost_ns;
+    const std::uint64_t found = samples.misplaced();
+    const std::uint64_t changes = parts_.attached.changes();
+    const bool is_new = found != misplaced || changes != phase;
+    misplaced = found;
+    phase = changes;
+    pause_ms = is_new ? pause_min_ms : std::min(pause_ms + pause_ms / 4, pause_max_ms);
+    if (used_ns >= earliest_ns && may_gain()) take_samples();
+  }
+}
+
+bool UsageSampler::may_gain() const {
+  if (parts_.attached.any()) return true;
+  for (ProcessorMask left = parts_.engine.coherent(); left != 0; left &= left - 1)
+    if (parts_.engine.at(Processor{std::countr_zero(left)}).capacity.reserved() != 0) return true;
+  return false;
+}
+
+void UsageSampler::take_samples() {
+  std::array<PageSpan, ViewChanger::runs_max> spans;
+  std::size_t count = 0;
+  const auto add = [&](BlockIndex index) {
+    if (const auto span = begin_sample(index)) spans[count++] = *span;
+  };
+  while (count < spans.size() / 2) {
+    const auto suspect = parts_.samples.take_suspect();
+    if (!suspect) break;
+    add(*suspect);
+  }
+  const BlockIndex end{parts_.blocks.size()};
+  bool wrapped = false;
+  // So many looks, because most blocks may be elsewhere or absent.
+  for (std::size_t looks = 0; count < spans.size() && looks < 8 * spans.size(); ++looks) {
+    const BlockIndex index = parts_.blocks.next_used(next_, end);
+    if (index.value == end.value) {
+      if (std::exchange(wrapped, true)) break;
+      next_ = {0};
+      continue;
+    }
+    next_ = index.next();
+    add(index);
+  }
+  // After a failure fewer accesses are seen.
+  if (count != 0) (void)parts_.host.forget_entries(std::span(spans).first(count));
+}
+
+std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index) {
+  Block& state = *parts_.blocks.find(index);
+  // A block that is being changed is in use, and no sample has to tell.
+  if (!state.lock.try_lock()) return std::nullopt;
+  const LockedBlock block(index, state, std::adopt_lock);
+  const auto run = parts_.engine.begin_sample(block, Processor::host(),
+                                              static_cast<unsigned>(random_() % pages_per_block));
+  if (!run) return std::nullopt;
+  return block.span_of(*run);
+}
+
+}  // namespace wherry::impl

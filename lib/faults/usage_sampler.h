@@ -1,0 +1,61 @@
+// Finds out who uses the memory of coherent devices. A page that is mapped does not fault, and the
+// host and coherent devices share one page table. So the sampler's thread now and then removes
+// entries of a few blocks and keeps the pages: the next access faults, with the id of its thread,
+// and the fault service learns who made it (faults/access_samples.h).
+//
+// The time that samples take has a budget, a share of the CPU time of the program. It pays for the
+// sampler's own CPU time and for the time that accessing threads wait. While all samples find their
+// blocks in place, they become rarer. A thread that is attached or detached marks a new phase of
+// the program, and the samples begin anew.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <random>
+#include <thread>
+
+#include "base/time_allowance.h"
+#include "faults/access_samples.h"
+#include "faults/attached_threads.h"
+#include "migration/page_engine.h"
+#include "pages/block_directory.h"
+#include "trap/view_changer.h"
+
+namespace wherry::impl {
+
+class UsageSampler {
+ public:
+  // All outlive this. `host`: the host's.
+  struct Parts {
+    PageEngine& engine;
+    BlockDirectory& blocks;
+    ViewChanger& host;
+    AccessSamples& samples;
+    const AttachedThreads& attached;
+  };
+
+  // `budget_per_mille`: in thousandths of the program's CPU time; not 0.
+  UsageSampler(const Parts& parts, unsigned budget_per_mille);
+  ~UsageSampler();
+  // Starts the thread. Call it once.
+  void start();
+
+ private:
+  void work();
+  // Whether pages can be in the wrong pool at all.
+  bool may_gain() const;
+  // Removes entries of up to ViewChanger::runs_max blocks.
+  void take_samples();
+  // What to remove of the block's entries; nothing: it cannot be sampled now.
+  std::optional<PageSpan> begin_sample(BlockIndex index);
+
+  const Parts parts_;
+  TimeAllowance allowance_;
+  std::minstd_rand random_;
+  BlockIndex next_{0};
+  std::atomic<bool> stopping_{false};
+  Notifier notifier_;
+  std::thread thread_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,154 @@
+#include "bench_coherent.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <wherry/wherry.hpp>
+
+#include "apart.h"
+#include "managed_words.h"
+#include "measure/plain_memory.h"
+#include "measure/resident.h"
+
+namespace wherry::tool {
+namespace {
+
+using bench::ns_of;
+using bench::PlainMemory;
+
+constexpr int runs = 5;
+
+// Coherent, unless the ordinal is 1, with as much capacity as large memory needs.
+void set_devices(std::size_t bytes) {
+  const std::size_t capacity = (bytes >> 20) + 64;
+  ::setenv("WHERRY_DEVICES",
+           fmt::format("kind=coherent,capacity={0}M;capacity={0}M", capacity).c_str(), 1);
+}
+
+// Random updates in memory whose size is a power of two, in ns for each.
+double update_ns(std::byte* memory, std::size_t bytes) {
+  auto* const words = reinterpret_cast<std::uint64_t*>(memory);
+  const std::size_t mask = bytes / sizeof(std::uint64_t) - 1;
+  constexpr std::size_t updates = 2'000'000;
+  std::uint64_t at = 1;
+  const double elapsed = ns_of([&] {
+    for (std::size_t i = 0; i < updates; ++i) {
+      at = at * 6364136223846793005u + 1442695040888963407u;
+      words[(at >> 20) & mask] ^= at;
+    }
+    asm volatile("" : : "r"(words) : "memory");
+  });
+  return elapsed / updates;
+}
+
+double prefetch_ns(Words words, const location& to, const stream& in) {
+  return ns_of([&] { prefetch_and_wait(words, to, in); });
+}
+
+// Passes of a program that updates managed memory at random and is at rest otherwise, in ns.
+double passes_ns(std::size_t bytes, const char* budget) {
+  ::setenv("WHERRY_SAMPLING", budget, 1);
+  set_devices(bytes);
+  const runtime library;
+  stream in(library.device(0));
+  managed_array<std::uint64_t> words(bytes / sizeof(std::uint64_t));
+  auto* const first = reinterpret_cast<std::byte*>(words.data());
+  std::memset(first, 1, bytes);
+  prefetch_and_wait(words.span(), in.device(), in);
+  // The other half of the accesses keeps the samples from becoming rare.
+  update_ns(first, bytes);
+  constexpr int passes = 60;
+  double sum = 0;
+  for (int pass = 0; pass < passes; ++pass) {
+    const std::optional<attached> counts =
+        pass % 2 == 0 ? std::optional<attached>(std::in_place, 0) : std::nullopt;
+    sum += update_ns(first, bytes);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void measure_coherent_resident(const BenchScale& scale, std::span<Figures> figures) {
+  const std::size_t bytes = scale.bytes / 2;
+  set_devices(bytes);
+  const runtime library;
+  stream in(library.device(0));
+  managed_array<std::uint64_t> words(bytes / sizeof(std::uint64_t));
+  auto* const managed = reinterpret_cast<std::byte*>(words.data());
+  std::memset(managed, 1, bytes);
+  prefetch_and_wait(words.span(), in.device(), in);
+  const attached counts(0);
+  PlainMemory huge(bytes, PlainMemory::Pages::huge), small(bytes, PlainMemory::Pages::small);
+  for (std::byte* const plain : {huge.data(), small.data()}) std::memset(plain, 1, bytes);
+  std::array<Samples, 3> samples;
+  for (int run = -1; run < runs; ++run) {
+    for (const auto kind : {&Samples::value, &Samples::limit, &Samples::peer}) {
+      std::byte* const memory = kind == &Samples::value   ? managed
+                                : kind == &Samples::limit ? huge.data()
+                                                          : small.data();
+      const bench::ResidentSpeed speed = bench::resident_speed(memory, bytes);
+      (samples[0].*kind).push_back(speed.random_ns);
+      (samples[1].*kind).push_back(update_ns(memory, bytes));
+      (samples[2].*kind).push_back(speed.triad_gb_per_s);
+    }
+    if (run < 0) samples = {};  // the first run warms up
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i) figures[i] = samples[i].medians();
+}
+
+void measure_coherent_prefetches(const BenchScale& scale, std::span<Figures> figures) {
+  const std::size_t bytes = scale.bytes / 2;
+  set_devices(bytes);
+  const runtime library;
+  const stream coherent(library.device(0)), isolated(library.device(1));
+  managed_array<std::uint64_t> words(bytes / sizeof(std::uint64_t));
+  touch_on_host(words.span());
+  const double size = static_cast<double>(bytes);
+  std::array<Samples, 4> samples;
+  const std::size_t block = std::size_t{2} << 20;
+  const Words one = words.span().first(block / sizeof(std::uint64_t));
+  for (int run = -1; run < runs; ++run) {
+    for (const bool is_coherent : {true, false}) {
+      const stream& in = is_coherent ? coherent : isolated;
+      const auto kind = is_coherent ? &Samples::value : &Samples::limit;
+      (samples[0].*kind).push_back(size / prefetch_ns(words.span(), in.device(), in));
+      (samples[1].*kind).push_back(size / prefetch_ns(words.span(), host, in));
+      double up = 0, down = 0;
+      constexpr int moves = 20;
+      for (int move = 0; move < moves; ++move) {
+        up += prefetch_ns(one, in.device(), in);
+        down += prefetch_ns(one, host, in);
+      }
+      (samples[2].*kind).push_back(moves * static_cast<double>(block) / up);
+      (samples[3].*kind).push_back(moves * static_cast<double>(block) / down);
+    }
+    if (run < 0) samples = {};
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i) figures[i] = samples[i].medians();
+}
+
+void measure_sampling(const BenchScale& scale, std::span<Figures> figures) {
+  const std::size_t bytes = scale.bytes / 8;
+  constexpr std::array budgets{"0", "1", "2", "4"};
+  std::array<std::vector<double>, budgets.size()> elapsed;
+  for (int run = 0; run < runs; ++run)
+    for (std::size_t i = 0; i < budgets.size(); ++i) {
+      double ns = 0;
+      const std::string why =
+          run_apart(ns, [&](double& result) { result = passes_ns(bytes, budgets[i]); });
+      if (!why.empty()) throw std::runtime_error(why);
+      elapsed[i].push_back(ns);
+    }
+  const double without = bench::median(elapsed[0]);
+  for (std::size_t i = 1; i < budgets.size(); ++i) {
+    figures[i - 1].value = bench::median(elapsed[i]) / without;
+    figures[i - 1].limit = 1 + std::atof(budgets[i]) / 100;
+  }
+}
+
+}  // namespace wherry::tool
