@@ -18,6 +18,7 @@
 #include "os/process/thread.h"
 #include "os/process/valgrind.h"
 #include "runtime/system_calls.h"
+#include "streams/thread_target.h"
 
 namespace wherry::impl {
 
@@ -207,9 +208,16 @@ Driver::Driver(const RuntimeOptions& options)
     : launches_block_(options.launches_block), runtime_(options) {
   for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
     devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
-    devices_.back()->engine.attach(
-        std::make_shared<ProcessTarget>(runtime_.devices().process(ordinal)));
+    devices_.back()->engine.attach(make_target(ordinal));
   }
+}
+
+std::shared_ptr<LaunchTarget> Driver::make_target(int ordinal) {
+  if (!runtime_.options().is_coherent(ordinal))
+    return std::make_shared<ProcessTarget>(runtime_.devices().process(ordinal));
+  const DeviceConfig& config = runtime_.device_config(ordinal);
+  return std::make_shared<ThreadTarget>(runtime_.attached_threads(),
+                                        WorkerOptions{ordinal, config.workers, config.cpus});
 }
 
 Device* Driver::device(CUdevice ordinal) {
@@ -305,6 +313,8 @@ void Driver::reset(Device& device) {
     const LockGuard guard(device.lock);
     primary = device.primary;
   }
+  // Threads of the program cannot be ended from outside.
+  if (runtime_.options().is_coherent(device.ordinal)) device.engine.wait_for_device();
   device.engine.detach(primary ? primary->work : nullptr);
   if (primary) {
     destroy_handles_of(*primary);
@@ -317,7 +327,7 @@ void Driver::reset(Device& device) {
     device.engine.attach(nullptr);
     throw;
   }
-  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.devices().process(device.ordinal)));
+  device.engine.attach(make_target(device.ordinal));
 }
 
 // ---- streams and events

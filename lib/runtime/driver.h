@@ -125,6 +125,9 @@ class Driver {
 
  private:
   explicit Driver(const RuntimeOptions& options);
+  // Where the device's kernels run: its process, or new threads of this one. Throws
+  // std::system_error.
+  std::shared_ptr<LaunchTarget> make_target(int ordinal);
 
   CUcontext retain_primary_locked(Device& device) REQUIRES(device.lock);
   void destroy_handles_of(const Context& context);

@@ -97,6 +97,8 @@ class Runtime {
   HostMemory& host_memory() { return host_memory_; }
   Annex& annex() { return annex_; }
   const Annex& annex() const { return annex_; }
+  // Which threads of the program count as a coherent device.
+  AttachedThreads& attached_threads() { return attached_threads_; }
   // Bytes of the program's memory that wait for their turn in a stream.
   StagingMemory& staging() { return staging_; }
 
