@@ -244,7 +244,14 @@ Prefetcher::TaskState Prefetcher::read_ahead(PrefetchTask& task, const LockedBlo
 Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,
                                                  const LockedBlock& block) const {
   const PageMask wanted = PageMask::of(part.run()) - part.had_turn;
-  const PageMask stays = parts_.effects.pinned(part.block) - block.state.absent();
+  const ProcessorMask near = parts_.engine.sharing(part.to()) & ~part.to().bit();
+  PageMask stays = parts_.effects.pinned(part.block) - block.state.absent();
+  // One page table shows one copy of a page. Of a page that other page tables have copies of, it
+  // stays the one that is shown.
+  for (ProcessorMask left = near; left != 0; left &= left - 1) {
+    const Processor other{std::countr_zero(left)};
+    stays |= block.state.at(other).resident & block.state.resident_beside(other);
+  }
   const PageMask missing = wanted - block.state.at(part.to()).resident - stays;
   const PageMask free = missing - block.state.in_flight();
   const PageRun first = free.next_run(0);
@@ -261,8 +268,9 @@ Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,
     next.from = Processor{std::countr_zero(residents)};
     alike &= block.state.at(next.from).resident;
     // A page that has copies gets one more.
-    next.kind = advice.value.read_mostly || std::popcount(residents) > 1 ? PageTransfer::Kind::copy
-                                                                         : PageTransfer::Kind::move;
+    const bool is_copied = advice.value.read_mostly && (residents & near) == 0;
+    next.kind = is_copied || std::popcount(residents) > 1 ? PageTransfer::Kind::copy
+                                                          : PageTransfer::Kind::move;
     if (next.kind == PageTransfer::Kind::move) alike -= block.state.resident_beside(next.from);
   }
   next.run = alike.run_around(first.first);

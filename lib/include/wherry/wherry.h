@@ -342,6 +342,10 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, uint64_t* dro
  * Thread-safe. */
 CUresult wherryGetDeviceProcess(CUdevice device, pid_t* pid);
 
+CUresult wherryThreadAttach(CUdevice device);
+CUresult wherryThreadAttachByCpu(void);
+CUresult wherryThreadDetach(void);
+
 /* Earlier names of the functions and types above, which stay. */
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);

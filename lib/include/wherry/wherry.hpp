@@ -244,6 +244,17 @@ class runtime {
   wherryPageState page_info(const void* address) const { return page_state(address); }
 };
 
+// Makes the calling thread count as a coherent device while this lives.
+class attached {
+ public:
+  explicit attached(CUdevice device) {
+    detail::check(wherryThreadAttach(device), "wherryThreadAttach");
+  }
+  ~attached() { (void)wherryThreadDetach(); }
+  attached(const attached&) = delete;
+  attached& operator=(const attached&) = delete;
+};
+
 class event;
 
 // A queue of work for one device, which runs in order. Move-only. Destroying it does not wait:
