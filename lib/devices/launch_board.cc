@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -118,18 +119,33 @@ std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board, unsigned worker) {
 }  // namespace
 
 LaunchPiece take_piece(LaunchBoard& board, unsigned worker) {
+  static constinit const std::atomic<bool> never{false};
+  return *take_piece(board, worker, never);
+}
+
+std::optional<LaunchPiece> take_piece(LaunchBoard& board, unsigned worker,
+                                      const std::atomic<bool>& stopping) {
   constexpr int sleep_limit_ms = 1000;
-  if (const auto piece = try_take_piece(board)) return *piece;
-  if (const auto piece = poll_for_piece(board, worker)) return *piece;
+  if (stopping.load()) return {};
+  if (const auto piece = try_take_piece(board)) return piece;
+  if (const auto piece = poll_for_piece(board, worker)) return piece;
   for (;;) {
     const std::uint32_t posted = board.posted.load();
+    if (stopping.load()) return {};
     board.sleepers.fetch_add(1);
     // A launch that is posted after this look changes `posted`, which futex_wait() compares.
     const auto piece = try_take_piece(board);
     if (!piece) futex_wait(board.posted, posted, sleep_limit_ms);
     board.sleepers.fetch_sub(1);
-    if (piece) return *piece;
+    if (piece) return piece;
   }
+}
+
+void stop_workers(LaunchBoard& board, std::atomic<bool>& stopping) {
+  stopping.store(true);
+  // As a launch does: a worker that has not seen `stopping` finds another value when it sleeps.
+  board.posted.fetch_add(1);
+  futex_wake(board.posted, std::numeric_limits<int>::max());
 }
 
 bool finish_piece(LaunchBoard& board, const LaunchPiece& piece) {

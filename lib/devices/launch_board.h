@@ -87,6 +87,11 @@ std::optional<LaunchPiece> try_take_piece(LaunchBoard& board);
 // Waits until there is a piece: polls for a moment, then sleeps. `worker`: the number of the
 // calling worker.
 LaunchPiece take_piece(LaunchBoard& board, unsigned worker);
+// The same for workers that end before their process. Returns nullopt once `stopping` is true.
+std::optional<LaunchPiece> take_piece(LaunchBoard& board, unsigned worker,
+                                      const std::atomic<bool>& stopping);
+// Sets `stopping` and wakes the workers that sleep in take_piece().
+void stop_workers(LaunchBoard& board, std::atomic<bool>& stopping);
 // Returns true if it was the last piece of its launch; then the caller notifies the host.
 [[nodiscard]] bool finish_piece(LaunchBoard& board, const LaunchPiece& piece);
 
