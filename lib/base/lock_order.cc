@@ -10,6 +10,8 @@ const char* name_of(LockOrder order) {
       return "registered";
     case LockOrder::live_devices:
       return "live_devices";
+    case LockOrder::attached_threads:
+      return "attached_threads";
     case LockOrder::loader:
       return "loader";
     case LockOrder::start:

@@ -56,6 +56,7 @@ enum class LockOrder : std::uint8_t {
   handles,           // the objects behind one kind of handle
   registered,        // which kernels and variables compiled programs have registered
   live_devices,      // the device processes to end when the program ends
+  attached_threads,  // which threads count as devices
   loader,            // in a device process: which modules it must load
   audiences,         // which audiences are in use
   records,           // what the API knows about addresses
