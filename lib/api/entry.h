@@ -11,7 +11,7 @@
 #include "runtime/current_context.h"
 #include "runtime/driver.h"
 #include "runtime/results.h"
-#include "streams/host_functions.h"
+#include "streams/serving_thread.h"
 
 namespace wherry::impl {
 
@@ -20,8 +20,7 @@ template <typename Body>
 CUresult enter(const Body& body) noexcept {
   Driver* driver = Driver::current();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  // A host function that waited for its own stream would never return.
-  if (HostFunctionThread::is_current_thread()) return CUDA_ERROR_NOT_PERMITTED;
+  if (serves_streams()) return CUDA_ERROR_NOT_PERMITTED;
   try {
     return body(*driver);
   } catch (const std::bad_alloc&) {

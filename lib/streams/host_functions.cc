@@ -1,13 +1,9 @@
 #include "streams/host_functions.h"
 
 #include "os/process/thread.h"
+#include "streams/serving_thread.h"
 
 namespace wherry::impl {
-
-namespace {
-// Every function of the API reads this, so the access must not need a function call.
-[[gnu::tls_model("initial-exec")]] thread_local bool runs_host_functions = false;
-}  // namespace
 
 HostFunctionThread::HostFunctionThread(std::string name) : name_(std::move(name)) {}
 
@@ -35,13 +31,9 @@ void HostFunctionThread::post(std::function<void()> function) {
   changed_.notify_one();
 }
 
-bool HostFunctionThread::is_current_thread() {
-  return runs_host_functions;
-}
-
 void HostFunctionThread::run() {
   name_this_thread(name_);
-  runs_host_functions = true;
+  this_thread_serves_streams();
   while (true) {
     std::function<void()> next;
     {

@@ -20,10 +20,6 @@ class HostFunctionThread {
 
   void post(std::function<void()> function) EXCLUDES(lock_);
 
-  // Whether the calling thread is such a thread. The API refuses calls from host functions, because
-  // they would wait for themselves.
-  static bool is_current_thread();
-
  private:
   void run() EXCLUDES(lock_);
 

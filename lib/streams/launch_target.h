@@ -1,5 +1,6 @@
-// What an engine needs of a device process: a DeviceProcess, or a fake in tests. The engine calls
-// it under its own lock, one call at a time, except for load(). No call waits for a launch.
+// What an engine needs of a device: a DeviceProcess, the threads of a coherent device
+// (streams/thread_target.h), or a fake in tests. The engine calls it under its own lock, one call
+// at a time, except for load(). No call waits for a launch.
 #pragma once
 
 #include <cerrno>
@@ -19,7 +20,7 @@ class LaunchTarget {
 
   virtual int completion_fd() const = 0;  // readable when launches have finished
   virtual int exit_fd() const = 0;        // readable once the process has ended
-  virtual pid_t pid() const = 0;
+  virtual pid_t pid() const = 0;          // of the process that runs the kernels
 
   // The kernel's address in the device. Returns nullopt if the device must load its module first.
   virtual std::optional<std::uintptr_t> resolve(KernelFunction kernel) = 0;
