@@ -1,6 +1,7 @@
 #include "faults/attached_threads.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -14,11 +15,6 @@
 
 namespace wherry::impl {
 namespace {
-
-// Half of the slots stay free, so that lookups find their end soon.
-constexpr unsigned slot_bits = 14;
-constexpr std::size_t slot_count = std::size_t{1} << slot_bits;
-static_assert(2 * AttachedThreads::threads_max <= slot_count);
 
 // A role is the index of a device's processor, or one of these.
 constexpr std::uint32_t role_detached = 0;
@@ -42,18 +38,6 @@ constexpr bool is_usable(std::uint64_t word) {
   return word == free_word || word == removed;
 }
 
-// Neighbouring ids are spread (Fibonacci hashing): threads that start together attach together, and
-// would fill one long run of slots.
-constexpr std::size_t first_slot(pid_t thread) {
-  return (static_cast<std::uint32_t>(thread) * std::uint32_t{2654435769}) >> (32 - slot_bits);
-}
-constexpr std::size_t after(std::size_t slot) {
-  return (slot + 1) % slot_count;
-}
-constexpr std::size_t before(std::size_t slot) {
-  return (slot + slot_count - 1) % slot_count;
-}
-
 // Set when the thread's end has detached it. Trivial, so that it can be read after that.
 thread_local bool thread_ends = false;
 
@@ -75,10 +59,12 @@ struct AttachedThreads::Mine {
 
 thread_local AttachedThreads::Mine AttachedThreads::mine_;
 
-AttachedThreads::AttachedThreads(std::vector<Processor> by_cpu)
+AttachedThreads::AttachedThreads(std::vector<Processor> by_cpu, std::size_t threads_max)
     : by_cpu_(std::move(by_cpu)),
       has_cpus_(std::ranges::any_of(by_cpu_, [](Processor p) { return !p.is_host(); })),
-      memory_(slot_count * sizeof(Slot)),
+      threads_max_(threads_max),
+      slot_count_(std::bit_ceil(2 * threads_max)),
+      memory_(slot_count_ * sizeof(Slot)),
       slots_(reinterpret_cast<Slot*>(memory_.data())) {
   // Lookups read any slot. Linux provides the pages when they are used.
   if (const int error = memory_.commit(0, memory_.size()); error != 0)
@@ -95,9 +81,16 @@ AttachedThreads::Attachment AttachedThreads::mine() const noexcept {
   return {processor_at(found), role_in(found.word) == role_by_cpu};
 }
 
+// Neighbouring ids are spread (Fibonacci hashing): threads that start together attach together, and
+// would fill one long run of slots.
+std::size_t AttachedThreads::first_slot(pid_t thread) const noexcept {
+  const std::uint32_t hash = static_cast<std::uint32_t>(thread) * std::uint32_t{2654435769};
+  return (hash >> 8) & (slot_count_ - 1);
+}
+
 AttachedThreads::Found AttachedThreads::find(pid_t thread) const noexcept {
   std::size_t at = first_slot(thread);
-  for (std::size_t looked_at = 0; looked_at < slot_count; ++looked_at, at = after(at)) {
+  for (std::size_t looked_at = 0; looked_at < slot_count_; ++looked_at, at = after(at)) {
     const std::uint64_t word = slots_[at].word.load(std::memory_order_acquire);
     if (word == free_word) break;
     if (thread_in(word) == static_cast<std::uint32_t>(thread)) return {&slots_[at], word};
@@ -148,7 +141,7 @@ int AttachedThreads::enter(std::uint32_t role, const std::uint32_t* cpu) {
   const LockGuard guard(lock_);
   Slot* slot = find(thread).slot;
   if (slot == nullptr) {
-    if (attached_.load(std::memory_order_relaxed) == threads_max) return EAGAIN;
+    if (attached_.load(std::memory_order_relaxed) == threads_max_) return EAGAIN;
     slot = &usable_slot(thread);
     attached_.fetch_add(1, std::memory_order_relaxed);
   }

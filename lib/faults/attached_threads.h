@@ -29,12 +29,13 @@ namespace wherry::impl {
 
 class AttachedThreads {
  public:
-  // This many threads may be attached at the same time.
-  static constexpr std::size_t threads_max = 8192;
+  static constexpr std::size_t usual_threads_max = 8192;
 
   // `by_cpu`: for each CPU number, which processor a thread on that CPU counts as in by-CPU mode;
-  // CPUs beyond the list are the host's. Throws std::system_error.
-  explicit AttachedThreads(std::vector<Processor> by_cpu);
+  // CPUs beyond the list are the host's. `threads_max`: how many threads may be attached at the
+  // same time, at least 1. Throws std::system_error.
+  explicit AttachedThreads(std::vector<Processor> by_cpu,
+                           std::size_t threads_max = usual_threads_max);
   // Requires: no thread is attached.
   ~AttachedThreads() = default;
   AttachedThreads(const AttachedThreads&) = delete;
@@ -55,7 +56,7 @@ class AttachedThreads {
 
   // Attaches the thread, or replaces its attachment. Each returns 0, or an errno and changes
   // nothing:
-  //   EAGAIN  threads_max threads are attached
+  //   EAGAIN  as many threads are attached as may be
   //   ESRCH   the thread is ending, and its attachments have ended already
   //   EPERM   this is a forked child
   // Requires: a device; no attachment to another table.
@@ -90,6 +91,9 @@ class AttachedThreads {
   // Detaches the calling thread when it ends.
   struct Mine;
 
+  std::size_t first_slot(pid_t thread) const noexcept;
+  std::size_t after(std::size_t slot) const noexcept { return (slot + 1) & (slot_count_ - 1); }
+  std::size_t before(std::size_t slot) const noexcept { return (slot - 1) & (slot_count_ - 1); }
   Found find(pid_t thread) const noexcept;
   Processor on_cpu(const Slot& slot) const noexcept;
   Processor processor_at(const Found& found) const noexcept;
@@ -102,6 +106,8 @@ class AttachedThreads {
 
   const std::vector<Processor> by_cpu_;
   const bool has_cpus_;  // some CPU is a device's
+  const std::size_t threads_max_;
+  const std::size_t slot_count_;  // a power of two; half of them stay free
   const ForkMark mark_;
   SparseMemory memory_;
   Slot* const slots_;

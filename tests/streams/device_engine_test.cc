@@ -96,9 +96,7 @@ TEST_CASE("host functions run on threads that are marked as the library's", "[st
   std::promise<bool> answer;
   bench.engine.launch_host(
       stream,
-      [](void* data) {
-        static_cast<std::promise<bool>*>(data)->set_value(serves_streams());
-      },
+      [](void* data) { static_cast<std::promise<bool>*>(data)->set_value(serves_streams()); },
       &answer);
   CHECK(answer.get_future().get());
   CHECK_FALSE(serves_streams());
