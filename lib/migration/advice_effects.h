@@ -28,6 +28,9 @@ class AdviceEffects {
   // Pages of the block that must stay in the pool where they are.
   PageMask pinned(BlockIndex block) const { return advice_.pinned(block); }
 
+  // Maps at p those of the pages that p's view shows. Returns the pages that p does not map yet.
+  PageMask enter_shown(const LockedBlock& block, const PageMask& pages, Processor p)
+      REQUIRES(block.state.lock);
   enum class Shown {
     yes,
     pending,   // a change of p's view is under way: the caller tries again later
@@ -36,6 +39,11 @@ class AdviceEffects {
   // Maps the pages that pools hold at p, in whatever pool they are.
   Shown show(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
+  // As show(), for the host, but waits for the change. Call it without the block's lock, not in a
+  // thread that resolves faults.
+  void show_on_host(BlockIndex block, const PageMask& pages) {
+    views_.carry_out(Processor::host(), block, pages, ViewRequests::Wish::see);
+  }
   // Call after pages have moved, or after their advice has changed: maps them at the processors
   // that are advised to access them. Returns false if a change of a view is pending for that.
   // Declined changes do not count.
@@ -70,9 +78,6 @@ class AdviceEffects {
   void released(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
  private:
-  // Maps at p those of the pages that p's view shows. Returns the pages that p does not map yet.
-  PageMask enter_shown(const LockedBlock& block, const PageMask& pages, Processor p)
-      REQUIRES(block.state.lock);
   // Removes the first run of equal advice from `left`, and returns it.
   AdviceMap::Segment take_segment(PageSpan& left) const;
   // Pages of which p sees a pool of a processor with another page table, or of which its view is

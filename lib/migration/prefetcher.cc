@@ -192,6 +192,10 @@ Prefetcher::TaskState Prefetcher::advance(PrefetchTask& task) {
     }
   }
   if (state != TaskState::waits) return state;
+  if (task.part.wants_view && !std::exchange(task.part.has_view, true)) {
+    parts_.effects.show_on_host(task.part.block, PageMask::of(task.part.run()));
+    return TaskState::runnable;
+  }
   // A task that waits for space keeps its place in the pool's line. A task that waits for other
   // operations on its pages gives reserved pages back, because it cannot use them now.
   if (pages_needed == 0) task.reservation.release();
@@ -338,10 +342,13 @@ void Prefetcher::note_arrival(BlockPart& part, const LockedBlock& block, PageRun
   if (!part.to().is_host()) block.state.prefetched_in = part.epoch;
 }
 
-Prefetcher::TaskState Prefetcher::map_arrived(const BlockPart& part, const LockedBlock& block) {
+Prefetcher::TaskState Prefetcher::map_arrived(BlockPart& part, const LockedBlock& block) {
   const PageMask pages = PageMask::of(part.run());
   const Processor table = parts_.engine.table_of(part.to());
-  if (parts_.effects.show(block, pages, table) == AdviceEffects::Shown::pending)
+  // This thread changes the host's view itself, but without the block's lock.
+  part.wants_view =
+      table.is_host() && !part.has_view && !parts_.effects.enter_shown(block, pages, table).none();
+  if (part.wants_view || parts_.effects.show(block, pages, table) == AdviceEffects::Shown::pending)
     return TaskState::waits;
   if (!parts_.effects.follow(block, part.run())) return TaskState::waits;
   // If the host has several nodes, a prefetch to one of them moves the pages to that node.

@@ -67,8 +67,11 @@ class Prefetcher {
     BlockIndex block;
     std::uint32_t epoch;
     bool discarded = false;
-    bool stuck = false;                     // there is no space, and nothing can be evicted
-    PageMask had_turn = {};                 // pages brought; they are not brought again
+    bool stuck = false;      // there is no space, and nothing can be evicted
+    PageMask had_turn = {};  // pages brought; they are not brought again
+    // The host's view is to be changed, so that it shows the pages; and that was done.
+    bool wants_view = false;
+    bool has_view = false;
     int failures = 0;                       // aborted transfers
     unsigned pages_max = pages_per_block;   // there was no space for more pages at a time
     std::optional<Patience> patience = {};  // since it first had to wait
@@ -103,7 +106,7 @@ class Prefetcher {
   TaskState discard(BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
   bool is_done(PageSpan pages, Processor to) const;
   // All pages are at the destination: maps them.
-  TaskState map_arrived(const BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
+  TaskState map_arrived(BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
   void note_arrival(BlockPart& part, const LockedBlock& block, PageRun run)
       REQUIRES(block.state.lock);
   void complete_transfer(PrefetchTask& task, const TransferResult& outcome);

@@ -24,6 +24,9 @@ class ViewRequests {
   // may have no more mappings at the moment, its views cannot be changed, or there is no memory.
   [[nodiscard]] virtual bool request(Processor p, BlockIndex block, const PageMask& pages,
                                      Wish wish) = 0;
+  // Carries out such a request before it returns. Waits for other changes of p's views, so do not
+  // call it under a block's lock, nor in a thread that resolves faults.
+  virtual void carry_out(Processor p, BlockIndex block, const PageMask& pages, Wish wish) = 0;
   // Withdraws earlier `see` requests for these pages at p. Changes that were already made stay.
   // Call it under the block's lock.
   virtual void withdraw(Processor p, BlockIndex block, const PageMask& pages) = 0;

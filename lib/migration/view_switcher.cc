@@ -77,6 +77,11 @@ bool ViewSwitcher::request(Processor p, BlockIndex block, const PageMask& pages,
   return true;
 }
 
+void ViewSwitcher::carry_out(Processor p, BlockIndex block, const PageMask& pages, Wish wish) {
+  const LockGuard one_at_a_time(queue(p).change_lock);
+  apply({block, p.index, wish}, pages, /*is_queued=*/false);
+}
+
 void ViewSwitcher::withdraw(Processor p, BlockIndex block, const PageMask& pages) {
   const Request wish{block, p.index, Wish::see};
   Queue& queue = this->queue(p);
@@ -132,7 +137,7 @@ void ViewSwitcher::work(Queue& queue, int processor) {
   while (const auto request = queue.take(pages)) {
     {
       const LockGuard one_at_a_time(queue.change_lock);
-      apply(*request, pages);
+      apply(*request, pages, /*is_queued=*/true);
     }
     {
       const LockGuard guard(queue.lock);
@@ -142,7 +147,7 @@ void ViewSwitcher::work(Queue& queue, int processor) {
   }
 }
 
-void ViewSwitcher::apply(const Request& request, const PageMask& pages) {
+void ViewSwitcher::apply(const Request& request, const PageMask& pages, bool is_queued) {
   const Processor p{request.processor};
   Block& state = blocks_.at(request.block);
   for (PageMask left = pages;;) {
@@ -151,7 +156,7 @@ void ViewSwitcher::apply(const Request& request, const PageMask& pages) {
     const bool may_see = request.wish != Wish::see || may_see_others(p);
     {
       const LockedBlock block(request.block, state);
-      left -= withdrawn(p);
+      if (is_queued) left -= withdrawn(p);
       run = next_change(block, request, left, owner);
       if (run.count == 0) return;
       if (owner != p && !may_see) continue;

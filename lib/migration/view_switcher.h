@@ -41,6 +41,7 @@ class ViewSwitcher final : public ViewRequests {
 
   [[nodiscard]] bool request(Processor p, BlockIndex block, const PageMask& pages,
                              Wish wish) override;
+  void carry_out(Processor p, BlockIndex block, const PageMask& pages, Wish wish) override;
   void withdraw(Processor p, BlockIndex block, const PageMask& pages) override;
   bool wait_until_done(int limit_ms) override;
   bool wait_until_done(Processor p, int limit_ms) override;
@@ -96,7 +97,8 @@ class ViewSwitcher final : public ViewRequests {
   // Waits for the queues of the processors from `first` up to and without `last`.
   bool wait_until_done(int first, int last, int limit_ms);
   void work(Queue& queue, int processor);
-  void apply(const Request& request, const PageMask& pages);
+  // `is_queued`: the request was queued, so some of its pages may have been withdrawn since.
+  void apply(const Request& request, const PageMask& pages, bool is_queued);
   PageMask withdrawn(Processor p);
   // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes;
   // empty: nothing is left to do.

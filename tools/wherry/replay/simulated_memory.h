@@ -125,6 +125,10 @@ class SimulatedMemory final : impl::ViewRequests {
  private:
   bool request(impl::Processor p, impl::BlockIndex block, const impl::PageMask& pages,
                Wish wish) override;
+  void carry_out(impl::Processor p, impl::BlockIndex block, const impl::PageMask& pages,
+                 Wish wish) override {
+    (void)request(p, block, pages, wish);
+  }
   void withdraw(impl::Processor, impl::BlockIndex, const impl::PageMask&) override {}
   bool wait_until_done(int) override { return true; }
   bool wait_until_done(impl::Processor, int) override { return true; }
