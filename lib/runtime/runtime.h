@@ -15,6 +15,7 @@
 
 #include "devices/annex.h"
 #include "devices/live_devices.h"
+#include "faults/attached_threads.h"
 #include "faults/fault_daemon.h"
 #include "faults/fault_service.h"
 #include "memory/arena.h"
@@ -110,8 +111,10 @@ class Runtime {
   // Which blocks left which pool, and for which processor.
   EvictionLog& evictions() { return evictor_->log(); }
 
-  // ---- Processes
+  // ---- Processes and threads
 
+  // Which threads of the program count as coherent devices.
+  AttachedThreads& attached_threads() { return attached_threads_; }
   DeviceSupervisor& devices() { return *devices_; }
   ForkHooks& fork_hooks() { return *fork_hooks_; }
 
@@ -153,6 +156,7 @@ class Runtime {
   BlockDirectory blocks_;
   AddressSpace address_space_;
   PageOwners page_owners_;
+  AttachedThreads attached_threads_{processors_by_cpu(options_.topology)};
   MemoryRecords memory_;
   StagingMemory staging_{staging_bytes_max};
   AdviceMap advice_map_;
