@@ -61,7 +61,6 @@ Runtime::Runtime(const RuntimeOptions& options)
       blocks_(options.arena_bytes / block_size, options_.processor_count()),
       address_space_(arena_.layout().row_bytes(), options.stripes().bytes()),
       page_owners_(options.arena_bytes),
-      attached_threads_(options.coherent_by_cpu()),
       memory_(options.arena_bytes),
       policy_(make_policy(options)) {
   pools_.place(placement_);

@@ -97,8 +97,6 @@ class Runtime {
   HostMemory& host_memory() { return host_memory_; }
   Annex& annex() { return annex_; }
   const Annex& annex() const { return annex_; }
-  // Which threads of the program count as a coherent device.
-  AttachedThreads& attached_threads() { return attached_threads_; }
   // Bytes of the program's memory that wait for their turn in a stream.
   StagingMemory& staging() { return staging_; }
 
@@ -115,8 +113,10 @@ class Runtime {
   // Which blocks left which pool, and for which processor.
   EvictionLog& evictions() { return evictor_->log(); }
 
-  // ---- Processes
+  // ---- Processes and threads
 
+  // Which threads of the program count as coherent devices.
+  AttachedThreads& attached_threads() { return attached_threads_; }
   DeviceSupervisor& devices() { return *devices_; }
   ForkHooks& fork_hooks() { return *fork_hooks_; }
 
@@ -160,7 +160,7 @@ class Runtime {
   BlockDirectory blocks_;
   AddressSpace address_space_;
   PageOwners page_owners_;
-  AttachedThreads attached_threads_;
+  AttachedThreads attached_threads_{processors_by_cpu(options_.topology)};
   MemoryRecords memory_;
   StagingMemory staging_{staging_bytes_max};
   AdviceMap advice_map_;

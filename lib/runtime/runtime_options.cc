@@ -162,19 +162,6 @@ ProcessorMask RuntimeOptions::coherent() const {
   return mask;
 }
 
-std::vector<Processor> RuntimeOptions::coherent_by_cpu() const {
-  std::vector<Processor> by_cpu;
-  for (int ordinal = device_count() - 1; ordinal >= 0; --ordinal) {
-    if (!is_coherent(ordinal)) continue;
-    for (const int cpu : device(ordinal).cpus) {
-      const auto index = static_cast<std::size_t>(cpu);
-      if (by_cpu.size() <= index) by_cpu.resize(index + 1, Processor::host());
-      by_cpu[index] = Processor::device(ordinal);
-    }
-  }
-  return by_cpu;
-}
-
 Stripes RuntimeOptions::stripes() const {
   // The devices' own memory gets the last eighth, or more if they may hold more: up to twice as
   // much, because allocations leave gaps.

@@ -82,9 +82,6 @@ struct RuntimeOptions {
     return p.is_host() || is_coherent(p.ordinal()) ? Processor::host() : p;
   }
   ProcessorMask coherent() const;  // the coherent devices
-  // For each CPU number, the coherent device to whose node the CPU belongs, or the host. Where
-  // several devices have the CPU, the first of them.
-  std::vector<Processor> coherent_by_cpu() const;
   // How each pool is divided among its files.
   Stripes stripes() const;
   // How many pages p's pool may hold.

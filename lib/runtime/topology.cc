@@ -184,6 +184,7 @@ DeviceConfig make_device(int number, const Machine& machine, const NumaNode& nod
     device.cpus = node.cpus;
   } else if (workplace != nullptr) {
     device.cpus = workplace->cpus;
+    device.borrows_cpus = true;
   }
   const int cpu_count = static_cast<int>(device.cpus.size());
   device.workers = request.workers.value_or(std::clamp(cpu_count, 1, max_workers));
@@ -261,6 +262,20 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                  std::get<0>(parsed_capacity), topology))
     return *error;
   return topology;
+}
+
+std::vector<Processor> processors_by_cpu(const Topology& topology) {
+  std::vector<Processor> by_cpu;
+  for (std::size_t ordinal = 0; ordinal < topology.devices.size(); ++ordinal) {
+    const DeviceConfig& device = topology.devices[ordinal];
+    if (device.kind != DeviceKind::coherent || device.borrows_cpus) continue;
+    for (const int number : device.cpus) {
+      const auto cpu = static_cast<std::size_t>(number);
+      if (cpu >= by_cpu.size()) by_cpu.resize(cpu + 1, Processor::host());
+      if (by_cpu[cpu].is_host()) by_cpu[cpu] = Processor::device(static_cast<int>(ordinal));
+    }
+  }
+  return by_cpu;
 }
 
 }  // namespace wherry::impl

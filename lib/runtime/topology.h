@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/processor.h"
 #include "os/memory/numa.h"
 #include "runtime/device_kind.h"
 
@@ -22,6 +23,7 @@ struct DeviceConfig {
   int workers = 1;  // threads that run kernels
   std::vector<int>
       cpus;  // where they run: the node's own, or borrowed from the nearest node with CPUs
+  bool borrows_cpus = false;
   bool concurrent = true;  // host and device may touch managed memory at the same time
   bool emulated = false;   // shares its node with the host: real copies, but not other memory
 };
@@ -51,5 +53,10 @@ using TopologyResult = std::variant<Topology, TopologyError>;
 // `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                std::string_view host_nodes, std::string_view host_capacity = {});
+
+// For each CPU number, the processor that a thread on this CPU counts as if it is attached by CPU:
+// the coherent device (the first, if there are several) on whose node the CPU is, else the host.
+// CPUs beyond the list are the host's.
+std::vector<Processor> processors_by_cpu(const Topology& topology);
 
 }  // namespace wherry::impl

@@ -97,6 +97,10 @@ std::string answers_other_than(CUresult wanted) {
   call("wherryGetDeviceProcess", wherryGetDeviceProcess(0, &pid));
   std::size_t evictions = 0;
   call("wherryGetEvictions", wherryGetEvictions(nullptr, &evictions, nullptr));
+  call("wherryThreadAttach", wherryThreadAttach(0));
+  call("wherryThreadAttachByCpu", wherryThreadAttachByCpu());
+  call("wherryThreadDetach", wherryThreadDetach());
+  call("wherryThreadDevice", wherryThreadDevice(&number, nullptr));
   return others;
 }
 

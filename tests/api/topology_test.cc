@@ -106,6 +106,23 @@ TEST_CASE("if there are more nodes than devices allowed, the farthest are left o
   CHECK(nodes_of(chosen(machine)) == std::vector<int>{4, 5, 6, 7, 8, 9, 10, 11});
 }
 
+TEST_CASE("a CPU counts as the first coherent device on its node, or as the host") {
+  constexpr Processor host = Processor::host();
+  const auto of = [](std::string_view devices) {
+    return processors_by_cpu(chosen(two_sockets_and_cxl(), devices, "0"));
+  };
+  CHECK(of("node=1").empty());
+  CHECK(of("node=1,kind=coherent") == std::vector<Processor>{host, host, Processor::device(0),
+                                                             Processor::device(0),
+                                                             Processor::device(0)});
+  CHECK(of("node=1;node=1,kind=coherent;node=1,kind=coherent")[2] == Processor::device(1));
+  // The host's node.
+  CHECK(of("node=0,kind=coherent") ==
+        std::vector<Processor>{Processor::device(0), Processor::device(0)});
+  // It has no CPUs: its workers run on node 1.
+  CHECK(of("node=2,kind=coherent").empty());
+}
+
 TEST_CASE("every key of a device is used") {
   const Topology topology = chosen(two_sockets_and_cxl(),
                                    "node=1,capacity=8G,workers=5,kind=isolated,concurrent=0; node "
@@ -117,6 +134,8 @@ TEST_CASE("every key of a device is used") {
   CHECK(topology.devices[0].kind == DeviceKind::isolated);
   CHECK(topology.devices[1].kind == DeviceKind::coherent);
   CHECK(topology.devices[0].cpus == std::vector<int>{2, 3, 4});
+  CHECK_FALSE(topology.devices[0].borrows_cpus);
+  CHECK(topology.devices[1].borrows_cpus);
   CHECK_FALSE(topology.devices[0].concurrent);
   CHECK(topology.devices[1].node == 2);
   CHECK(topology.devices[1].capacity == 4 * gib);

@@ -97,29 +97,6 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t
   });
 }
 
-CUresult wherryThreadAttach(CUdevice device) {
-  return enter([&](Driver& driver) {
-    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    return driver.runtime().attached_threads().attach(Processor::device(device)) == 0
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_OPERATING_SYSTEM;
-  });
-}
-
-CUresult wherryThreadAttachByCpu() {
-  return enter([&](Driver& driver) {
-    return driver.runtime().attached_threads().attach_by_cpu() == 0 ? CUDA_SUCCESS
-                                                                    : CUDA_ERROR_NOT_SUPPORTED;
-  });
-}
-
-CUresult wherryThreadDetach() {
-  return enter([&](Driver& driver) {
-    return driver.runtime().attached_threads().detach() == 0 ? CUDA_SUCCESS
-                                                             : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
 CUresult wherryGetDeviceProcess(CUdevice device, pid_t* pid) {
   return enter([&](Driver& driver) {
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,6 +1,6 @@
 /* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, querying
- * where a page is, pinning pages or handing them to third parties, and preparing pages for a system
- * call.
+ * where a page is, pinning pages or handing them to third parties, preparing pages for a system
+ * call, and threads of the program that count as a device.
  *
  * Compiles as C11 and C++. Every function may be called from any thread of the process that called
  * cuInit; in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. Kernels may only call
@@ -342,9 +342,58 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, uint64_t* dro
  * Thread-safe. */
 CUresult wherryGetDeviceProcess(CUdevice device, pid_t* pid);
 
+/* Threads of the program that count as a coherent device (WHERRY_DEVICES: kind=coherent).
+ *
+ * A coherent device has memory of its own, but shares the program's page table, so any thread of
+ * the program can be a part of it. The accesses of a thread that counts as a device to managed
+ * memory are accesses by that device: its faults bring pages to the device, and policies, advice
+ * and counters see that device. The accesses of all other threads are the host's. The device's own
+ * workers, which run its kernels, always count as the device.
+ *
+ * A thread attaches only itself, and is detached when it ends. The attachment concerns nothing
+ * else: not the thread's current context, its CPUs, or which work it may submit. Threads that it
+ * starts are not attached; nor is a child made by fork(). At most 8192 threads can be attached at a
+ * time, the devices' workers included.
+ *
+ * All four functions return CUDA_ERROR_NOT_PERMITTED in host functions and in kernels of coherent
+ * devices. They are thread-safe, but not async-signal-safe, and need no context. */
+
+/* Makes the calling thread count as `device`, from its next access on, until it calls
+ * wherryThreadDetach, attaches itself in another way, which replaces this attachment, or ends.
+ * Errors, which change nothing:
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * - CUDA_ERROR_INVALID_DEVICE: there is no such device.
+ * - CUDA_ERROR_NOT_SUPPORTED: the device is not coherent.
+ * - CUDA_ERROR_OUT_OF_MEMORY: too many threads are attached.
+ * - CUDA_ERROR_NOT_PERMITTED: the thread is ending, and its attachment has ended already, with the
+ *   destructors of its thread-local variables. */
 CUresult wherryThreadAttach(CUdevice device);
+
+/* Makes the calling thread count, at each moment, as the coherent device on whose NUMA node it
+ * runs, and as the host while it runs elsewhere. If several coherent devices share the node, it
+ * counts as the first of them. CPUs that the process could not use at cuInit are the host's.
+ * Replaces another attachment of the thread.
+ * Errors, which change nothing:
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * - CUDA_ERROR_NOT_SUPPORTED: no coherent device is on a node with CPUs, or the C library does not
+ *   have Linux tell on which CPU a thread runs (glibc before 2.35, or glibc.pthread.rseq=0).
+ * - CUDA_ERROR_OUT_OF_MEMORY and CUDA_ERROR_NOT_PERMITTED: as for wherryThreadAttach. */
 CUresult wherryThreadAttachByCpu(void);
+
+/* Ends the calling thread's attachment: it counts as the host again. Pages stay where they are.
+ * Errors:
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * - CUDA_ERROR_INVALID_VALUE: the thread is not attached. */
 CUresult wherryThreadDetach(void);
+
+/* Tells which processor the calling thread counts as.
+ *   - device: receives the device that it counts as now; CU_DEVICE_CPU (-1): the host.
+ *   - byCpu: receives 1 if it is attached by wherryThreadAttachByCpu, else 0; may be NULL. A thread
+ *     with -1 and 0 is not attached.
+ * Errors:
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * - CUDA_ERROR_INVALID_VALUE: device is NULL. */
+CUresult wherryThreadDevice(CUdevice* device, int* byCpu);
 
 /* Earlier names of the functions and types above, which stay. */
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,

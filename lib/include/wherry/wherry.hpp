@@ -244,17 +244,6 @@ class runtime {
   wherryPageState page_info(const void* address) const { return page_state(address); }
 };
 
-// Makes the calling thread count as a coherent device while this lives.
-class attached {
- public:
-  explicit attached(CUdevice device) {
-    detail::check(wherryThreadAttach(device), "wherryThreadAttach");
-  }
-  ~attached() { (void)wherryThreadDetach(); }
-  attached(const attached&) = delete;
-  attached& operator=(const attached&) = delete;
-};
-
 class event;
 
 // A queue of work for one device, which runs in order. Move-only. Destroying it does not wait:
@@ -544,6 +533,46 @@ void touch_for_writing(std::span<T> elements) {
   detail::check(wherryTouchPages(elements.data(), elements.size_bytes(), WHERRY_TOUCH_WRITE),
                 "wherryTouchPages");
 }
+
+// For `attached`: the coherent device on whose node the thread runs at each moment.
+struct by_cpu_t {};
+inline constexpr by_cpu_t by_cpu{};
+
+// Makes the calling thread count as a coherent device for one scope, see wherryThreadAttach and
+// wherryThreadAttachByCpu. At the end of the scope the thread is attached as it was before, or not
+// at all. Scopes may be nested. To be destroyed by the thread that made it.
+class attached {
+ public:
+  // Throws CUDA_ERROR_NOT_SUPPORTED if the device is not coherent.
+  explicit attached(const device& to) {
+    remember();
+    detail::check(wherryThreadAttach(to.ordinal()), "wherryThreadAttach");
+  }
+  explicit attached(by_cpu_t) {
+    remember();
+    detail::check(wherryThreadAttachByCpu(), "wherryThreadAttachByCpu");
+  }
+  ~attached() {
+    if (was_by_cpu_ != 0) {
+      wherryThreadAttachByCpu();
+    } else if (before_ != CU_DEVICE_CPU) {
+      wherryThreadAttach(before_);
+    } else {
+      wherryThreadDetach();
+    }
+  }
+  attached(const attached&) = delete;
+  attached& operator=(const attached&) = delete;
+
+ private:
+  void remember() {
+    detail::check(cuInit(0), "cuInit");
+    detail::check(wherryThreadDevice(&before_, &was_by_cpu_), "wherryThreadDevice");
+  }
+
+  CUdevice before_ = CU_DEVICE_CPU;
+  int was_by_cpu_ = 0;
+};
 
 // Managed memory for std::pmr containers; any thread. Each request is a separate allocation, which
 // suits large ones; for small ones put a std::pmr pool resource in front of it.
