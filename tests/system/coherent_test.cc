@@ -43,7 +43,7 @@ void prefetch(const Words& words, int to) {
 template <typename Function>
 void on_attached_thread(int device, const Function& function) {
   std::thread([&] {
-    const wherry::attached counts{device};
+    const wherry::attached counts{wherry::device(device)};
     function();
   }).join();
 }

@@ -42,7 +42,7 @@ template <typename Function>
 void on_thread_of(int processor, const Function& function) {
   std::thread([&] {
     if (processor == host) return function();
-    const wherry::attached counts{processor};
+    const wherry::attached counts{wherry::device(processor)};
     function();
   }).join();
 }

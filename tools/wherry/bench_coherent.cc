@@ -65,7 +65,7 @@ double passes_ns(std::size_t bytes, const char* budget) {
   double sum = 0;
   for (int pass = 0; pass < passes; ++pass) {
     const std::optional<attached> counts =
-        pass % 2 == 0 ? std::optional<attached>(std::in_place, 0) : std::nullopt;
+        pass % 2 == 0 ? std::optional<attached>(std::in_place, in.device()) : std::nullopt;
     sum += update_ns(first, bytes);
   }
   return sum;
@@ -82,7 +82,7 @@ void measure_coherent_resident(const BenchScale& scale, std::span<Figures> figur
   auto* const managed = reinterpret_cast<std::byte*>(words.data());
   std::memset(managed, 1, bytes);
   prefetch_and_wait(words.span(), in.device(), in);
-  const attached counts(0);
+  const attached counts(in.device());
   PlainMemory huge(bytes, PlainMemory::Pages::huge), small(bytes, PlainMemory::Pages::small);
   for (std::byte* const plain : {huge.data(), small.data()}) std::memset(plain, 1, bytes);
   std::array<Samples, 3> samples;
