@@ -16,6 +16,12 @@ bool differ_in_node(const Topology& topology) {
          });
 }
 
+// The pages that the bytes touch. Requires: not empty.
+PageSpan pages_of(AddressRange bytes) {
+  const PageIndex first = page_at_offset(bytes.start);
+  return {first, page_at_offset(bytes.end - 1) + 1 - first};
+}
+
 std::uintptr_t address_of(PageIndex page) {
   return offset_of(page);
 }
@@ -26,11 +32,6 @@ SystemMemory::SystemMemory(const Topology& topology, Copiers& copiers)
     : topology_(topology),
       has_choice_(differ_in_node(topology)),
       prefetcher_(copiers, has_choice_) {}
-
-PageSpan SystemMemory::pages_of(AddressRange bytes) {
-  const PageIndex first = page_at_offset(bytes.start);
-  return {first, page_at_offset(bytes.end - 1) + 1 - first};
-}
 
 bool SystemMemory::look(AddressRange bytes) {
   const LockGuard guard(lock_);

@@ -33,9 +33,6 @@ class SystemMemory {
   // What has been said of this memory, as of the last call of another function for it. Pages are
   // numbered from address 0.
   const SystemMemoryBooks& books() const { return books_; }
-  // The pages that the bytes touch. Requires: not empty.
-  static PageSpan pages_of(AddressRange bytes);
-
   // Looks which memory is in the range now, and forgets what was said of other memory. Returns
   // whether a device may access the range as the host does: each of its bytes is mapped, and may be
   // read, written or executed. Otherwise the functions below change nothing. Throws std::bad_alloc.

@@ -190,7 +190,8 @@ std::optional<Said> find_said(Runtime& runtime, CUdeviceptr devPtr, std::size_t 
   const auto system = system_range(runtime, devPtr, count);
   if (!system || !runtime.system_memory().look(*system)) return std::nullopt;
   const SystemMemoryBooks& books = runtime.system_memory().books();
-  return Said{SystemMemory::pages_of(*system), books.advice(), books.last_prefetches()};
+  const PageSpan pages{page_at_offset(devPtr), round_up(count, page_size) / page_size};
+  return Said{pages, books.advice(), books.last_prefetches()};
 }
 
 bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute attribute) {
