@@ -1,6 +1,7 @@
 #include "runtime/system_memory.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 namespace wherry::impl {
@@ -43,7 +44,7 @@ bool SystemMemory::advise(AddressRange bytes, const AdviceChange& change) {
   const auto parts = look_locked(bytes);
   if (!parts) return false;
   books_.advise(*parts, change);
-  for (const SystemPart& part : *parts) set_policies(part);
+  set_policies(*parts);
   return true;
 }
 
@@ -54,7 +55,7 @@ std::optional<SystemPrefetch> SystemMemory::note_prefetch(AddressRange bytes, Lo
   if (!parts) return {};
   SystemPrefetch prefetch{std::move(*parts), nodes_of(to)};
   books_.note_prefetch(prefetch.parts, said);
-  for (const SystemPart& part : prefetch.parts) set_policies(part);
+  set_policies(prefetch.parts);
   return prefetch;
 }
 
@@ -126,14 +127,22 @@ std::vector<StretchMap<GivenPolicy>::Segment> SystemMemory::policies_for(
   return all;
 }
 
-void SystemMemory::set_policies(const SystemPart& part) {
+void SystemMemory::set_policies(std::span<const SystemPart> parts) {
+  try {
+    for (const SystemPart& part : parts) set_policies_of(part);
+  } catch (const std::bad_alloc&) {
+    // What was said is entered. Pages lie where they would lie without advice.
+  }
+}
+
+void SystemMemory::set_policies_of(const SystemPart& part) {
   // The policy of shared memory belongs to the file and applies to other processes, too.
   if (part.identity.shared) return;
   std::optional<MemoryPolicy> found;
-  for (const auto& [wanted_pages, wanted] : policies_for(part)) {
+  for (const StretchMap<GivenPolicy>::Segment& wanted : policies_for(part)) {
     std::vector<StretchMap<GivenPolicy>::Segment> changes;
-    books_.policies().for_each(wanted_pages, [&](const auto& segment) {
-      if (segment.value != wanted) changes.push_back(segment);
+    books_.policies().for_each(wanted.span, [&](const auto& segment) {
+      if (segment.value != wanted.value) changes.push_back(segment);
       return true;
     });
     for (const auto& [pages, given] : changes) {
@@ -144,8 +153,8 @@ void SystemMemory::set_policies(const SystemPart& part) {
         continue;
       }
       // If Linux refuses, pages lie where they would lie without advice.
-      if (set_mapping_policy(address_of(pages.first), pages.bytes(), in_nodes(wanted)) == 0)
-        books_.policies().set(pages, wanted);
+      if (set_mapping_policy(address_of(pages.first), pages.bytes(), in_nodes(wanted.value)) == 0)
+        books_.policies().set(pages, wanted.value);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -58,8 +59,10 @@ class SystemMemory {
   // Forgets what was said of pages of this part to which the library gave a policy, but which have
   // none: it is other memory.
   void forget_if_replaced(const SystemPart& part) REQUIRES(lock_);
-  // Gives the part's pages the memory policies that follow from what has been said of them.
-  void set_policies(const SystemPart& part) REQUIRES(lock_);
+  // Gives the pages the memory policies that follow from what has been said of them, where Linux
+  // and the program permit it.
+  void set_policies(std::span<const SystemPart> parts) REQUIRES(lock_);
+  void set_policies_of(const SystemPart& part) REQUIRES(lock_);
   // The policies that follow, in ascending order.
   std::vector<StretchMap<GivenPolicy>::Segment> policies_for(const SystemPart& part) const
       REQUIRES(lock_);

@@ -47,6 +47,35 @@ bool is_creatable(const SystemPart& part) {
   return part.identity.kind != MemoryIdentity::Kind::file && !part.identity.shared && part.writable;
 }
 
+// While an object lives, this thread creates the absent pages of some memory on one of `nodes`,
+// unless the memory has a policy that places them: that of a preferred location, or the program's.
+class CreationPlace {
+ public:
+  CreationPlace(PageSpan pages, const std::vector<int>& nodes) : pages_(pages) {
+    const auto policy = mapping_policy(offset_of(pages.first));
+    if (!policy || policy->kind == MemoryPolicy::Kind::none) {
+      thread_.emplace(nodes);
+    } else if (policy->kind == MemoryPolicy::Kind::local) {
+      // A mark (SystemMemory). It would override the thread's policy.
+      is_mark_replaced_ = set({MemoryPolicy::Kind::prefers, nodes});
+    }
+  }
+  ~CreationPlace() {
+    if (is_mark_replaced_) (void)set({MemoryPolicy::Kind::local, {}});
+  }
+  CreationPlace(const CreationPlace&) = delete;
+  CreationPlace& operator=(const CreationPlace&) = delete;
+
+ private:
+  bool set(const MemoryPolicy& policy) const {
+    return set_mapping_policy(offset_of(pages_.first), pages_.bytes(), policy) == 0;
+  }
+
+  const PageSpan pages_;
+  std::optional<ThreadPlacement> thread_;
+  bool is_mark_replaced_ = false;
+};
+
 }  // namespace
 
 std::vector<SystemPart> parts_of(std::string_view map, PageSpan span) {
@@ -142,8 +171,8 @@ void SystemPrefetcher::bring(const SystemPart& part, const std::vector<int>& nod
 void SystemPrefetcher::create_absent(PageSpan pages, const std::vector<int>& nodes) const {
   const std::vector<AddressRange> absent = absent_pages(addresses_of(pages));
   if (absent.empty() || available_memory() < reserve_ + pages.bytes()) return;
-  std::optional<ThreadPlacement> placement;
-  if (moves_) placement.emplace(nodes);
+  std::optional<CreationPlace> place;
+  if (moves_) place.emplace(pages, nodes);
   for (const AddressRange range : absent)
     if (create_pages(range) != 0) return;
 }

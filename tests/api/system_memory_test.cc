@@ -373,6 +373,11 @@ TEST_CASE("a range that is not mapped as a whole is refused, and nothing changes
       CHECK(prefetch(nowhere, device(0)) == CUDA_ERROR_INVALID_VALUE);
       CHECK(is_refused(nowhere));
     }
+    for (const std::size_t bytes : {std::size_t{1} << 46, std::size_t{1} << 62}) {
+      CHECK(advise(memory.data(), CU_MEM_ADVISE_SET_READ_MOSTLY, host, bytes) ==
+            CUDA_ERROR_INVALID_VALUE);
+      CHECK(is_refused(memory.data(), bytes));
+    }
     CHECK(advise(memory.data(), CU_MEM_ADVISE_SET_READ_MOSTLY, host, 0) ==
           CUDA_ERROR_INVALID_VALUE);
     CHECK(prefetch(memory.data(), device(0), 0) == CUDA_ERROR_INVALID_VALUE);

@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
 
 #include "support/kernel_view.h"
 #include "support/session.h"
@@ -70,6 +74,15 @@ std::size_t pages_on(int node, const char* memory, std::size_t bytes = length) {
   return count;
 }
 
+// How many pages Linux has moved on this machine.
+std::uint64_t moved_pages() {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  for (std::uint64_t value = 0; file >> name >> value;)
+    if (name == "pgmigrate_success") return value;
+  throw std::runtime_error("/proc/vmstat has no pgmigrate_success");
+}
+
 // The mode of the memory policy of the mapping at the address.
 int policy_of(const void* memory) {
   int mode = -1;
@@ -117,6 +130,7 @@ TEST_CASE("pages of malloc move to the device's node and back, with their conten
 }
 
 TEST_CASE("untouched pages are created on the node that they are prefetched to", "[guest]") {
+  const std::uint64_t moved = moved_pages();
   for (const int node : {0, 1}) {
     const Mapped memory;
     prefetch(memory.data(), host_node(node));
@@ -125,6 +139,8 @@ TEST_CASE("untouched pages are created on the node that they are prefetched to",
   const Mapped memory;
   prefetch(memory.data(), device);
   CHECK(pages_on(device_node, memory.data()) == pages);
+  // They are created there, not moved there.
+  CHECK(moved_pages() - moved < pages);
   // The node was chosen for this prefetch only.
   REQUIRE(::madvise(memory.data(), length, MADV_DONTNEED) == 0);
   std::memset(memory.data(), 't', length);

@@ -208,7 +208,9 @@ bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute att
 // Requires: is_answerable().
 void put_attribute(const Said& said, int devices, CUmem_range_attribute attribute, void* data,
                    std::size_t size) {
-  const auto& [pages, map, prefetches] = said;
+  const PageSpan pages = said.pages;
+  const AdviceMap& map = said.advice;
+  const LastPrefetches& prefetches = said.prefetches;
   const auto preferred_number = [&] {
     return common(map, pages, CU_DEVICE_INVALID,
                   [](const Advice& advice) { return number_of(advice.preferred); });
