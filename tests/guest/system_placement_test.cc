@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 
 #include "support/kernel_view.h"
 #include "support/session.h"
+#include "support/waiting.h"
 
 using namespace wherry::test;
 
@@ -230,6 +232,26 @@ TEST_CASE("a preferred location does not prevent a prefetch of the program's mem
   advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host_node(1));
   prefetch(memory.data(), device);
   CHECK(pages_on(device_node, memory.data()) == pages);
+}
+
+TEST_CASE("memory at the place of memory that was to be prefetched is not moved", "[guest]") {
+  const Mapped memory;
+  const CUstream stream = session().stream(0);
+  std::atomic<bool> open = false;
+  WHERRY_TRY(cuLaunchHostFunc(
+      stream,
+      [](void* gate) {
+        comes_true([gate] { return static_cast<std::atomic<bool>*>(gate)->load(); });
+      },
+      &open));
+  WHERRY_TRY(
+      cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(memory.data()), length, device, 0, stream));
+  REQUIRE(::mmap(memory.data(), length, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == memory.data());
+  std::memset(memory.data(), 'o', length);
+  open = true;
+  CHECK(session().wait(0) == CUDA_SUCCESS);
+  CHECK(pages_on(device_node, memory.data()) == 0);
 }
 
 TEST_CASE("a memory policy of the program's own stays", "[guest]") {
