@@ -6,6 +6,8 @@ const char* name_of(LockOrder order) {
   switch (order) {
     case LockOrder::giving:
       return "giving";
+    case LockOrder::system_memory:
+      return "system_memory";
     case LockOrder::registered:
       return "registered";
     case LockOrder::live_devices:

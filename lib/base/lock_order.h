@@ -41,6 +41,7 @@ enum class LockOrder : std::uint8_t {
   virtual_memory,  // reserved and mapped virtual memory (cuMem*) [waits]
   sections,        // which managed variables the modules have [waits]
   advising,        // shared: advice is given; exclusive: an allocation is freed [waits]
+  system_memory,   // what was said of memory that the library did not allocate
   registering,     // one registration of host memory at a time [waits]
   arena,           // the open part of the arena; the process of each device [waits, forks]
   adopted,         // the program's memory that was moved to a file; signals are blocked [waits]

@@ -79,9 +79,7 @@ std::optional<MemoryRecords::Sort> MemoryRecords::sort_of(std::uintptr_t address
 }
 
 bool MemoryRecords::is_taken(std::uintptr_t base, std::size_t bytes) const {
-  for (std::uintptr_t page = round_down(base, page_size); page < base + bytes; page += page_size)
-    if (table_.find(page)) return true;
-  return false;
+  return table_.finds_any(base, base + bytes);
 }
 
 std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {

@@ -21,6 +21,22 @@ std::size_t memory_bytes_for(std::size_t arena_bytes) {
 
 static_assert(block_size == 1 << 21 && page_size == 1 << 12);  // PointerTable::shifts
 
+bool PointerTable::finds_any(std::uintptr_t begin, std::uintptr_t end) const {
+  end = std::min(end, std::uintptr_t{1} << address_bits);
+  for (std::uintptr_t at = round_down(begin, page_size); at < end;) {
+    const Word* const node = node_of(at);
+    if (node == nullptr) {
+      at = round_down(at, std::uintptr_t{1} << node_shift) + (std::uintptr_t{1} << node_shift);
+    } else if (node[(at >> shifts[0]) % node_words].load(std::memory_order_acquire) == 0) {
+      at = round_down(at, stretch(0)) + stretch(0);
+    } else {
+      if (find(at)) return true;
+      at += page_size;
+    }
+  }
+  return false;
+}
+
 PointerTable::PointerTable(std::size_t arena_bytes)
     : root_(Mapping::zeroed(sizeof(Word) << (address_bits - node_shift))),
       memory_(memory_bytes_for(arena_bytes), block_size) {}

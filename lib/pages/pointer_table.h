@@ -51,6 +51,10 @@ class PointerTable {
     return entry_of(word);
   }
 
+  // Whether a range covers any page that overlaps [begin, end). Stretches that hold nothing are
+  // skipped as a whole. Any thread.
+  bool finds_any(std::uintptr_t begin, std::uintptr_t end) const;
+
   // Inserts a range. Requires: it begins on a page boundary and shares no page with another range.
   // Throws std::bad_alloc, and has then changed nothing.
   void insert(std::uintptr_t address, std::size_t bytes, Entry entry) EXCLUDES(lock_);

@@ -27,10 +27,11 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
       return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
       return device.concurrent ? 1 : 0;
-    // A device process sees managed memory only, through its own page table.
+    // A device process sees managed memory only, through its own page table. Threads of the program
+    // see all of its memory, through the program's page table.
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
-      return 0;
+      return accesses_pageable(device.kind) ? 1 : 0;
     // The host can map any pool, so it reads and writes a device's pages where they are.
     case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
       return 1;
@@ -38,9 +39,9 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
       return 1;
-    // Kernels have it at an address of its own.
+    // A device process has it at an address of its own.
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
-      return 0;
+      return accesses_pageable(device.kind) ? 1 : 0;
     // Both sides run on processors that are coherent with each other.
     case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
       return 1;

@@ -16,4 +16,10 @@ constexpr std::string_view to_string(DeviceKind kind) {
   return kind == DeviceKind::coherent ? "coherent" : "isolated";
 }
 
+// Whether kernels of the device can access all memory of the program, not only what the library
+// allocated: CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS.
+constexpr bool accesses_pageable(DeviceKind kind) {
+  return kind == DeviceKind::coherent;
+}
+
 }  // namespace wherry::impl

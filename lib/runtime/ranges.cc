@@ -43,6 +43,16 @@ bool overlaps_own(const Runtime& runtime, AddressRange range) {
          }) != 0;
 }
 
+std::optional<AddressRange> system_range(Runtime& runtime, CUdeviceptr begin, std::size_t count) {
+  const bool is_known = std::ranges::any_of(
+      runtime.topology().devices,
+      [](const DeviceConfig& device) { return accesses_pageable(device.kind); });
+  if (!is_known || count == 0 || wraps(begin, count)) return {};
+  const AddressRange range{begin, begin + count};
+  if (overlaps_own(runtime, range) || runtime.memory().is_taken(begin, count)) return {};
+  return range;
+}
+
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
   const std::uint64_t offset = offset_of(runtime, begin);
   const PageIndex first = page_at_offset(offset);
@@ -70,6 +80,11 @@ PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t c
 
 bool is_device(const Runtime& runtime, int ordinal) {
   return ordinal >= 0 && ordinal < runtime.device_count();
+}
+
+bool accesses_pageable(const Runtime& runtime, Location location) {
+  return location.kind != Location::Kind::device ||
+         accesses_pageable(runtime.device_config(location.id).kind);
 }
 
 std::optional<Location> to_location(CUmemLocation named) {

@@ -21,6 +21,12 @@ bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end);
 // Whether the library has addresses in the range: of the arena, the annex, or managed variables.
 bool overlaps_own(const Runtime& runtime, AddressRange range);
 
+// The range of `count` bytes if it may be the program's memory that the library did not allocate
+// and that a device can access (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); SystemMemory finds out
+// whether all of it is mapped. nullopt: no device can access such memory, the range is empty or
+// wraps, or the library allocated or registered a part of it, so that it is not pageable.
+std::optional<AddressRange> system_range(Runtime& runtime, CUdeviceptr begin, std::size_t count);
+
 // All pages that the bytes touch; none if the range wraps. Requires: count > 0.
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count);
 // The pages of which every byte is in the range, or lies past the allocation's last byte.
@@ -30,6 +36,9 @@ PageSpan pages_covered(Runtime& runtime, CUdeviceptr begin, std::size_t count);
 PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t count);
 
 bool is_device(const Runtime& runtime, int ordinal);
+// Whether the location is one whose processors can access memory that the library did not allocate:
+// the host, or a device with CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS. Requires: it exists.
+bool accesses_pageable(const Runtime& runtime, Location location);
 
 // Returns nullopt if the type is invalid. The device or node may not exist.
 std::optional<Location> to_location(CUmemLocation named);

@@ -128,6 +128,7 @@ void Runtime::make_memory_parts() {
   budget_ = std::make_unique<PoolBudget>(options_, *engine_, *evictor_);
   advice_ = std::make_unique<ProgramAdvice>(ProgramAdvice::Parts{
       options_.topology, pools_, arena_.layout(), address_space_, advice_map_, *effects_});
+  system_memory_ = std::make_unique<SystemMemory>(options_.topology, *copiers_);
   audiences_ = std::make_unique<AudienceRegistry>(AudienceRegistry::Parts{
       page_owners_.audiences(), address_space_, *effects_, *devices_, options_.coherent()});
   variables_ = std::make_unique<ModuleVariables>(

@@ -51,6 +51,7 @@
 #include "runtime/processor_pools.h"
 #include "runtime/program_advice.h"
 #include "runtime/runtime_options.h"
+#include "runtime/system_memory.h"
 #include "trap/no_page_table.h"
 #include "trap/trap.h"
 
@@ -104,6 +105,8 @@ class Runtime {
 
   ProgramAdvice& advice() { return *advice_; }
   const ProgramAdvice& advice() const { return *advice_; }
+  // The program's memory that the library did not allocate.
+  SystemMemory& system_memory() { return *system_memory_; }
   AdviceEffects& advice_effects() { return *effects_; }
   Pinning& pinning() { return *pinning_; }
   Prefetcher& prefetcher() { return *prefetcher_; }
@@ -185,6 +188,7 @@ class Runtime {
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<PoolBudget> budget_;
   std::unique_ptr<ProgramAdvice> advice_;
+  std::unique_ptr<SystemMemory> system_memory_;
   std::unique_ptr<AudienceRegistry> audiences_;
   std::unique_ptr<ModuleVariables> variables_;
   std::unique_ptr<ManagedHeap> heap_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 #include <variant>
@@ -61,7 +60,7 @@ bool parse_sampling(const std::string& text, unsigned& per_mille) {
   const auto [parsed, error] = std::from_chars(text.data(), end, percent);
   if (error != std::errc() || parsed != end || !(percent >= 0) || percent > percent_max)
     return false;
-  per_mille = static_cast<unsigned>(std::lround(percent * 10));
+  per_mille = static_cast<unsigned>(percent * 10 + 0.5);
   return true;
 }
 

@@ -102,6 +102,33 @@ const std::vector<int> nothing{0, -2, -2, -2, 0, -2, 0, -2};
 
 }  // namespace
 
+TEST_CASE("memory that the library did not allocate is refused if no device can access it",
+          "[api]") {
+  session();
+  for (int ordinal = 0; ordinal < 3; ++ordinal) {
+    int value = -1;
+    WHERRY_TRY(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, ordinal));
+    CHECK(value == 0);
+  }
+  alignas(page) char on_stack[page] = {1};
+  std::vector<char> allocated(page, 1);
+  for (char* const memory : {&on_stack[0], allocated.data()}) {
+    const auto address = reinterpret_cast<CUdeviceptr>(memory);
+    for (const CUmem_advise advice : all_advice)
+      for (const CUmemLocation where : {host, device(0)})
+        CHECK(cuMemAdvise(address, page, advice, where) == CUDA_ERROR_INVALID_VALUE);
+    for (const CUmemLocation where : {host, device(0), device(2)}) {
+      CHECK(cuMemPrefetchAsync(address, page, where, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    }
+    for (const CUmem_range_attribute attribute : all_attributes) {
+      int value = untouched;
+      CHECK(cuMemRangeGetAttribute(&value, sizeof value, attribute, address, page) ==
+            CUDA_ERROR_INVALID_VALUE);
+      CHECK(value == untouched);
+    }
+  }
+}
+
 TEST_CASE("each advice is visible in its attributes, and its opposite removes it", "[api]") {
   const Pages pages(16 * page);
   CHECK(everything(pages) == nothing);

@@ -31,6 +31,23 @@ TEST_CASE("attributes agree with the topology of a device", "[api]") {
   CHECK(value(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 1) == 1);
 }
 
+TEST_CASE("a device that runs in the program shares its page table, whatever its node", "[api]") {
+  Topology topology;
+  topology.host_nodes = {0};
+  topology.devices.resize(2);
+  topology.devices[1].kind = DeviceKind::coherent;
+  for (const CUdevice_attribute attribute :
+       {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+        CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM}) {
+    for (const bool emulated : {false, true}) {
+      topology.devices[0].emulated = topology.devices[1].emulated = emulated;
+      CHECK(device_attribute(attribute, topology, 0) == 0);
+      CHECK(device_attribute(attribute, topology, 1) == 1);
+    }
+  }
+}
+
 TEST_CASE("every attribute of the enumeration has a value, and no other number has", "[api]") {
   Topology topology;
   topology.host_nodes = {0};

@@ -139,3 +139,16 @@ TEST_CASE("a group above the visible ones is treated as the top of the hierarchy
   REQUIRE(limit);
   CHECK(limit->bytes == 77 * mib);
 }
+
+TEST_CASE("what is available is the machine's rest, or less where a group permits less") {
+  const Root root;
+  CHECK(available_memory(root.path()) == 0);
+  root.write("proc/meminfo", "MemTotal:  8192 kB\nMemFree:  512 kB\nMemAvailable:   4096 kB\n");
+  CHECK(available_memory(root.path()) == 4 * mib);
+  second(root, "/job");
+  root.write("sys/fs/cgroup/job/memory.max", 16 * mib);
+  root.write("sys/fs/cgroup/job/memory.current", 2 * mib);
+  CHECK(available_memory(root.path()) == 4 * mib);
+  root.write("sys/fs/cgroup/job/memory.current", 13 * mib);
+  CHECK(available_memory(root.path()) == 3 * mib);
+}

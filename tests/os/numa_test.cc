@@ -133,4 +133,54 @@ TEST_CASE("a page that was never accessed is on no node, and the query does not 
   CHECK(node_of(mapping.address) >= 0);
 }
 
+TEST_CASE("the policy of private memory is read as it was set, and ends with the memory") {
+  using Kind = MemoryPolicy::Kind;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  const auto kind_at = [](std::uintptr_t address) { return mapping_policy(address).value().kind; };
+  const int node = node_with_memory();
+
+  CHECK(kind_at(start) == Kind::none);
+  REQUIRE(set_mapping_policy(start, bytes / 2, {Kind::local, {}}) == 0);
+  CHECK(kind_at(start) == Kind::local);
+  CHECK(kind_at(start + bytes / 2) == Kind::none);
+  REQUIRE(set_mapping_policy(start, bytes / 2, {Kind::prefers, {node}}) == 0);
+  CHECK(kind_at(start) == Kind::prefers);
+  CHECK(mapping_policy(start).value().nodes == std::vector<int>{node});
+  REQUIRE(set_mapping_policy(start, bytes, {}) == 0);
+  CHECK(kind_at(start) == Kind::none);
+
+  REQUIRE(set_mapping_policy(start, bytes, {Kind::local, {}}) == 0);
+  REQUIRE(::munmap(memory, bytes) == 0);
+  CHECK_FALSE(mapping_policy(start).has_value());
+  CHECK(set_mapping_policy(start, bytes, {Kind::local, {}}) == EFAULT);
+  REQUIRE(::mmap(memory, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+                 0) == memory);
+  CHECK(kind_at(start) == Kind::none);
+  ::munmap(memory, bytes);
+}
+
+TEST_CASE("a thread's placement ends with its scope, and leaves the thread's own policy") {
+  using Kind = MemoryPolicy::Kind;
+  const std::vector<int> nodes{node_with_memory()};
+  const unsigned long mask = 1UL << nodes.front();
+  for (const int own : {MPOL_DEFAULT, MPOL_BIND}) {
+    CAPTURE(own);
+    REQUIRE(::set_mempolicy(own, own == MPOL_BIND ? &mask : nullptr, own == MPOL_BIND ? 65 : 0) ==
+            0);
+    {
+      const ThreadPlacement placement(nodes);
+      CHECK(thread_policy().value().kind == Kind::prefers);
+      CHECK(thread_policy().value().nodes == nodes);
+    }
+    CHECK(thread_policy().value().kind == (own == MPOL_BIND ? Kind::other : Kind::none));
+    {
+      const ThreadPlacement nowhere(std::vector<int>{});
+      CHECK(thread_policy().value().kind == (own == MPOL_BIND ? Kind::other : Kind::none));
+    }
+  }
+  REQUIRE(::set_mempolicy(MPOL_DEFAULT, nullptr, 0) == 0);
+}
+
 }  // namespace wherry::impl

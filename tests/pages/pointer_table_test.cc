@@ -45,6 +45,25 @@ TEST_CASE("any number can be looked up") {
     CHECK_FALSE(table.find(address));
 }
 
+TEST_CASE("a range is found from any stretch that shares a page with it, however long") {
+  PointerTable table(arena_bytes);
+  const std::uintptr_t last = std::uintptr_t{1} << 47;
+  CHECK_FALSE(table.finds_any(0, ~std::uintptr_t{0}));
+  const std::size_t bytes = GENERATE(as<std::size_t>(), 1, page_size, 65536, 3 * block_size);
+  const std::uintptr_t start = somewhere + GENERATE(as<std::uintptr_t>(), 0, 5 * page_size);
+  const std::uintptr_t end = round_up(start + bytes, page_size);
+  table.insert(start, bytes, {7, 200});
+  CHECK(table.finds_any(0, ~std::uintptr_t{0}));
+  CHECK(table.finds_any(0, start + 1));
+  CHECK(table.finds_any(start + bytes - 1, last));
+  CHECK(table.finds_any(start, start + 1));
+  CHECK_FALSE(table.finds_any(0, start));
+  CHECK_FALSE(table.finds_any(end, last));
+  CHECK_FALSE(table.finds_any(start, start));
+  table.erase(start, bytes);
+  CHECK_FALSE(table.finds_any(0, last));
+}
+
 TEST_CASE("adjacent ranges that are inserted and removed are found as in a map") {
   PointerTable table(arena_bytes);
   std::map<std::uintptr_t, std::pair<std::size_t, PointerTable::Entry>> model;

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <numa.h>
+#include <numaif.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -60,6 +62,19 @@ bool shows_frame_numbers() {
   return read && (entry & frame_mask) != 0;
 }
 
+bool has_memory_policies() {
+  constexpr std::size_t bytes = 4096;
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  int mode = MPOL_DEFAULT;
+  const bool has = ::mbind(memory, bytes, MPOL_LOCAL, nullptr, 0, 0) == 0 &&
+                   ::get_mempolicy(&mode, nullptr, 0, memory, MPOL_F_ADDR) == 0 &&
+                   mode != MPOL_DEFAULT;
+  ::munmap(memory, bytes);
+  return has;
+}
+
 int nodes_with_memory() {
   if (::numa_available() < 0) return 1;
   int nodes = 0;
@@ -109,6 +124,10 @@ std::optional<std::string> why_missing(std::string_view need) {
   if (need == "frame-numbers") {
     if (shows_frame_numbers()) return {};
     return "/proc/self/pagemap hides frame numbers (needs CAP_SYS_ADMIN)";
+  }
+  if (need == "memory-policies") {
+    if (has_memory_policies()) return {};
+    return "Linux refuses memory policies (mbind)";
   }
   if (constexpr std::string_view prefix = "nodes="; need.starts_with(prefix)) {
     const int wanted = std::atoi(std::string{need.substr(prefix.size())}.c_str());

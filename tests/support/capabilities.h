@@ -22,6 +22,7 @@ extern const char* const needs;
 //                   /dev/userfaultfd)
 // root              effective user id 0
 // frame-numbers     /proc/self/pagemap shows physical frame numbers
+// memory-policies   mbind and get_mempolicy
 // nodes=N           at least N NUMA nodes with memory
 // Throws std::invalid_argument for any other word.
 std::optional<std::string> why_missing(std::string_view need);

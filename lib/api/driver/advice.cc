@@ -67,6 +67,13 @@ bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
          runtime.device_config(change.location.id).concurrent;
 }
 
+// Memory that the library did not allocate: a device that is named must be able to access it.
+CUresult advise_system(Runtime& runtime, AddressRange range, const AdviceChange& change) {
+  if (needs_location(change.kind) && !accesses_pageable(runtime, change.location))
+    return CUDA_ERROR_INVALID_DEVICE;
+  return runtime.system_memory().advise(range, change) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 template <typename Place>
 CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Place place) {
   return enter([&](Driver& driver) {
@@ -77,11 +84,16 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
     if (!kind || count == 0 || count > std::numeric_limits<CUdeviceptr>::max() - devPtr) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!is_managed(runtime, devPtr, devPtr + count)) return CUDA_ERROR_INVALID_VALUE;
+    std::optional<AddressRange> system;
+    if (!is_managed(runtime, devPtr, devPtr + count)) {
+      system = system_range(runtime, devPtr, count);
+      if (!system) return CUDA_ERROR_INVALID_VALUE;
+    }
     AdviceChange change{*kind, {}};
     const CUresult found = find_location(runtime, *kind, place, change.location);
     if (found != CUDA_SUCCESS) return found;
     if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
+    if (system) return advise_system(runtime, *system, change);
     return runtime.advice().advise(pages_touched(runtime, devPtr, count), change)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
@@ -145,11 +157,17 @@ void put(void* data, std::size_t index, std::int32_t value) {
   std::memcpy(static_cast<std::byte*>(data) + index * sizeof value, &value, sizeof value);
 }
 
+// What was said of some pages.
+struct Said {
+  PageSpan pages;
+  const AdviceMap& advice;
+  const LastPrefetches& prefetches;
+};
+
 // Devices first, in ascending order, then the host.
-void put_accessed_by(const Runtime& runtime, PageSpan pages, void* data, std::size_t size) {
-  const int devices = runtime.device_count();
+void put_accessed_by(const Said& said, int devices, void* data, std::size_t size) {
   ProcessorMask all = (ProcessorMask{2} << devices) - 1;
-  runtime.advice().map().for_each(pages, [&](const AdviceMap::Segment& segment) {
+  said.advice.for_each(said.pages, [&](const AdviceMap::Segment& segment) {
     all &= segment.value.accessed_by;
     return all != 0;
   });
@@ -161,6 +179,19 @@ void put_accessed_by(const Runtime& runtime, PageSpan pages, void* data, std::si
   for (int device = 0; device < devices; ++device) add(Processor::device(device));
   add(Processor::host());
   while (used < places) put(data, used++, CU_DEVICE_INVALID);
+}
+
+// Returns nullopt if the range is neither managed nor the program's other memory.
+std::optional<Said> find_said(Runtime& runtime, CUdeviceptr devPtr, std::size_t count) {
+  if (is_managed(runtime, devPtr, devPtr + count)) {
+    const ProgramAdvice& advice = runtime.advice();
+    return Said{pages_asked_of(runtime, devPtr, count), advice.map(), advice.last_prefetches()};
+  }
+  const auto system = system_range(runtime, devPtr, count);
+  if (!system || !runtime.system_memory().look(*system)) return std::nullopt;
+  const SystemMemoryBooks& books = runtime.system_memory().books();
+  const PageSpan pages{page_at_offset(devPtr), round_up(count, page_size) / page_size};
+  return Said{pages, books.advice(), books.last_prefetches()};
 }
 
 bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute attribute) {
@@ -175,10 +206,11 @@ bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute att
 }
 
 // Requires: is_answerable().
-void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute attribute,
-                   void* data, std::size_t size) {
-  const AdviceMap& map = runtime.advice().map();
-  const LastPrefetches& prefetches = runtime.advice().last_prefetches();
+void put_attribute(const Said& said, int devices, CUmem_range_attribute attribute, void* data,
+                   std::size_t size) {
+  const PageSpan pages = said.pages;
+  const AdviceMap& map = said.advice;
+  const LastPrefetches& prefetches = said.prefetches;
   const auto preferred_number = [&] {
     return common(map, pages, CU_DEVICE_INVALID,
                   [](const Advice& advice) { return number_of(advice.preferred); });
@@ -193,7 +225,7 @@ void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute
     case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
       return put(data, 0, all_read_mostly(map, pages) ? 1 : 0);
     case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
-      return put_accessed_by(runtime, pages, data, size);
+      return put_accessed_by(said, devices, data, size);
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
       return put(data, 0, preferred_number());
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
@@ -232,11 +264,10 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_att
       if (!is_answerable(data[i], dataSizes[i], attributes[i])) return CUDA_ERROR_INVALID_VALUE;
     }
     Runtime& runtime = driver.runtime();
-    if (!is_managed(runtime, devPtr, devPtr + count)) return CUDA_ERROR_INVALID_VALUE;
-    const PageSpan pages = pages_asked_of(runtime, devPtr, count);
-    for (std::size_t i = 0; i < numAttributes; ++i) {
-      put_attribute(runtime, pages, attributes[i], data[i], dataSizes[i]);
-    }
+    const auto said = find_said(runtime, devPtr, count);
+    if (!said) return CUDA_ERROR_INVALID_VALUE;
+    for (std::size_t i = 0; i < numAttributes; ++i)
+      put_attribute(*said, runtime.device_count(), attributes[i], data[i], dataSizes[i]);
     return CUDA_SUCCESS;
   });
 }

@@ -1,7 +1,9 @@
-// The C functions that prefetch and discard managed memory: they check arguments, record the
-// requested location of the pages, and put the work into the stream.
+// The C functions that prefetch managed memory and the program's other memory, and discard managed
+// memory: they check arguments, record the requested location of the pages, and put the work into
+// the stream.
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "api/entry.h"
 #include "migration/prefetch_request.h"
@@ -64,11 +66,31 @@ bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && is_managed(runtime, first, first + count);
 }
 
+// What one call asks for, of managed memory and of the program's other memory.
+struct Requests {
+  PrefetchRequest managed;
+  std::vector<SystemPrefetch> system = {};
+};
+
+// Records the destination of a range that the library did not allocate, and adds it to the
+// requests. Returns CUDA_ERROR_INVALID_VALUE if it is not such memory, and
+// CUDA_ERROR_INVALID_DEVICE if the destination cannot access it.
+CUresult add_system(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
+                    Requests& requests) {
+  const auto range = system_range(runtime, first, count);
+  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  if (!accesses_pageable(runtime, said)) return CUDA_ERROR_INVALID_DEVICE;
+  auto prefetch = runtime.system_memory().note_prefetch(*range, said, settled(runtime, said));
+  if (!prefetch) return CUDA_ERROR_INVALID_VALUE;
+  requests.system.push_back(std::move(*prefetch));
+  return CUDA_SUCCESS;
+}
+
 // Records the destination of the range, if it has one, and adds the range to the request.
 // `host_left`: how many more bytes the host could hold. Returns CUDA_ERROR_OUT_OF_MEMORY if the
 // range is larger than that, and CUDA_ERROR_INVALID_VALUE if another thread has freed it meanwhile.
-CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
-             PrefetchRequest& request, std::size_t& host_left) {
+CUresult add_managed(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
+                     PrefetchRequest& request, std::size_t& host_left) {
   const PageSpan pages = pages_touched(runtime, first, count);
   if (pages.empty()) return CUDA_SUCCESS;
   if (!said.is_none()) {
@@ -79,6 +101,15 @@ CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location sa
   }
   request.ranges.push_back({pages, pages_covered(runtime, first, count), settled(runtime, said)});
   return CUDA_SUCCESS;
+}
+
+// Adds a range of either kind of memory. Nothing but managed memory can be discarded.
+CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
+             Requests& requests, std::size_t& host_left) {
+  if (is_range(runtime, first, count))
+    return add_managed(runtime, first, count, said, requests.managed, host_left);
+  return requests.managed.kind == Kind::prefetch ? add_system(runtime, first, count, said, requests)
+                                                 : CUDA_ERROR_INVALID_VALUE;
 }
 
 // ---- streams
@@ -100,6 +131,22 @@ CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest r
       }));
 }
 
+CUresult enqueue(Runtime& runtime, const StreamHandle& target,
+                 std::vector<SystemPrefetch> prefetches) {
+  if (prefetches.empty()) return CUDA_SUCCESS;
+  return to_result(target.context->device.engine.enqueue_operation(
+      target.stream, [&runtime, prefetches = std::move(prefetches)](Completion done) {
+        runtime.system_memory().prefetcher().submit(prefetches, std::move(done));
+      }));
+}
+
+// One part of the work follows the other in the stream.
+CUresult enqueue(Runtime& runtime, const StreamHandle& target, Requests requests) {
+  const CUresult enqueued = enqueue(runtime, target, std::move(requests.managed));
+  if (enqueued != CUDA_SUCCESS) return enqueued;
+  return enqueue(runtime, target, std::move(requests.system));
+}
+
 template <typename Place>
 CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned flags,
                   CUstream stream) {
@@ -108,17 +155,19 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
     const CUresult ready = find_working_stream(driver, stream, target);
     if (ready != CUDA_SUCCESS) return ready;
     Runtime& runtime = driver.runtime();
-    if (flags != 0 || !is_range(runtime, first, count)) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_range(runtime, first, count) && !system_range(runtime, first, count))
+      return CUDA_ERROR_INVALID_VALUE;
     Location to;
     const CUresult found = find_destination(runtime, place, to);
     if (found != CUDA_SUCCESS) return found;
     if (!is_concurrent(runtime, to) || !is_concurrent(runtime, target))
       return CUDA_ERROR_INVALID_DEVICE;
-    PrefetchRequest request;
+    Requests requests;
     std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
-    const CUresult added = add(runtime, first, count, to, request, host_left);
+    const CUresult added = add(runtime, first, count, to, requests, host_left);
     if (added != CUDA_SUCCESS) return added;
-    return enqueue(runtime, target, std::move(request));
+    return enqueue(runtime, target, std::move(requests));
   });
 }
 
@@ -142,8 +191,8 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     }
     if (!is_concurrent(runtime, target)) return CUDA_ERROR_INVALID_DEVICE;
 
-    PrefetchRequest request;
-    request.kind = kind;
+    Requests requests;
+    requests.managed.kind = kind;
     CUresult result = CUDA_SUCCESS;
     std::size_t current = 0;
     std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
@@ -154,11 +203,9 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
       if (i != 0 && next < where.count && where.first_ranges[next] == i) current = next;
       const Location to =
           kind == Kind::discard ? Location{} : *to_location(where.locations[current]);
-      result = is_range(runtime, firsts[i], sizes[i])
-                   ? add(runtime, firsts[i], sizes[i], to, request, host_left)
-                   : CUDA_ERROR_INVALID_VALUE;
+      result = add(runtime, firsts[i], sizes[i], to, requests, host_left);
     }
-    const CUresult enqueued = enqueue(runtime, target, std::move(request));
+    const CUresult enqueued = enqueue(runtime, target, std::move(requests));
     return result != CUDA_SUCCESS ? result : enqueued;
   });
 }

@@ -38,7 +38,7 @@ std::optional<MappedRange> next_mapping(std::string_view& text) {
   mapping.executable = line[2] == 'x';
   mapping.shared = line[3] == 's';
   line.remove_prefix(5);
-  take_number(line, 16);  // the offset in the file
+  mapping.offset = take_number(line, 16);
   mapping.device = take_number(line, 16) << 32;
   mapping.device |= take_number(line, 16);
   mapping.inode = take_number(line, 10);

@@ -54,7 +54,8 @@ struct MappedRange {
   bool shared = false;
   std::uint64_t device = 0;  // major << 32 | minor; 0 with inode 0: anonymous
   std::uint64_t inode = 0;
-  std::string_view name;  // as listed: a path, "[heap]", "", ...; points into the parsed text
+  std::uint64_t offset = 0;  // in the file
+  std::string_view name;     // as listed: a path, "[heap]", "", ...; points into the parsed text
 
   bool accessible() const { return readable || writable || executable; }
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -145,6 +146,18 @@ std::optional<MemoryLimit> read_memory_limit(const std::string& root) {
       look_at_hierarchy(root, line.substr(second + 1), unified, tightest);
   }
   return tightest;
+}
+
+std::uint64_t available_memory(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");
+  std::uint64_t available = 0;
+  for (std::string line; available == 0 && std::getline(file, line);) {
+    const auto words = words_of(line);
+    if (words.size() > 1 && words[0] == "MemAvailable:")
+      available = std::strtoull(words[1].c_str(), nullptr, 10) * 1024;
+  }
+  const auto limit = read_memory_limit(root);
+  return limit ? std::min(available, limit->available) : available;
 }
 
 }  // namespace wherry::impl

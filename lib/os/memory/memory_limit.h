@@ -19,4 +19,9 @@ struct MemoryLimit {
 // empty except in tests.
 std::optional<MemoryLimit> read_memory_limit(const std::string& root = "");
 
+// How many bytes this process may allocate now before Linux has to swap or to end a process: what
+// the machine has left (MemAvailable), or less where control groups permit less. 0 if Linux does
+// not say.
+std::uint64_t available_memory(const std::string& root = "");
+
 }  // namespace wherry::impl

@@ -20,6 +20,10 @@ constexpr int bits_per_word = std::numeric_limits<unsigned long>::digits;
 
 // Since Linux 5.15; older headers lack it.
 constexpr int mpol_preferred_many = 5;
+// Bits of a mode that say how its nodes are meant (MPOL_MODE_FLAGS of the kernel).
+constexpr int policy_flags = 0b111 << 13;
+// More nodes than any kernel is built for.
+constexpr unsigned long nodes_max = 1024;
 
 struct FreeBitmask {
   void operator()(bitmask* mask) const { numa_free_nodemask(mask); }
@@ -57,21 +61,77 @@ Machine machine_without_numa() {
   return {{std::move(node)}, 0, read_memory_limit()};
 }
 
-int set_policy(void* address, std::size_t bytes, int mode, std::span<const int> nodes) {
-  if (nodes.empty()) return EINVAL;
+// Memory policies take sets of nodes as words of bits.
+std::vector<unsigned long> mask_of(std::span<const int> nodes) {
   const int highest = *std::max_element(nodes.begin(), nodes.end());
   std::vector<unsigned long> mask(static_cast<std::size_t>(highest / bits_per_word + 1));
-  for (const int node : nodes) {
-    if (node < 0) return EINVAL;
+  for (const int node : nodes)
     mask[static_cast<std::size_t>(node / bits_per_word)] |= 1UL << (node % bits_per_word);
+  return mask;
+}
+
+std::vector<int> nodes_in(std::span<const unsigned long> mask) {
+  std::vector<int> nodes;
+  for (std::size_t bit = 0; bit < mask.size() * bits_per_word; ++bit) {
+    if ((mask[bit / bits_per_word] >> (bit % bits_per_word) & 1) != 0)
+      nodes.push_back(static_cast<int>(bit));
   }
-  // Linux reads one bit fewer than the count that it gets.
-  const unsigned long mask_bits = mask.size() * bits_per_word + 1;
-  if (::mbind(address, bytes, mode, mask.data(), mask_bits, 0) == 0) return 0;
+  return nodes;
+}
+
+// Linux reads one bit fewer than the count that it gets.
+unsigned long bits_for_linux(const std::vector<unsigned long>& mask) {
+  return mask.size() * bits_per_word + 1;
+}
+
+bool is_set_of_nodes(std::span<const int> nodes) {
+  return !nodes.empty() && std::ranges::all_of(nodes, [](int node) { return node >= 0; });
+}
+
+int set_policy(void* address, std::size_t bytes, int mode, std::span<const int> nodes) {
+  if (!is_set_of_nodes(nodes)) return EINVAL;
+  const std::vector<unsigned long> mask = mask_of(nodes);
+  if (::mbind(address, bytes, mode, mask.data(), bits_for_linux(mask), 0) == 0) return 0;
   const int error = errno;
   const bool one_node = numa_available() < 0 || numa_num_configured_nodes() == 1;
   if (one_node && (error == ENOSYS || error == EPERM)) return 0;
   return error;
+}
+
+int prefer(void* address, std::size_t bytes, std::span<const int> nodes) {
+  const int error = set_policy(address, bytes, mpol_preferred_many, nodes);
+  if (error != EINVAL || nodes.empty()) return error;
+  return set_policy(address, bytes, MPOL_PREFERRED, nodes.first(1));
+}
+
+std::optional<MemoryPolicy> read_policy(void* address, unsigned flags) {
+  using Kind = MemoryPolicy::Kind;
+  std::vector<unsigned long> mask(nodes_max / bits_per_word);
+  int mode = MPOL_DEFAULT;
+  if (::get_mempolicy(&mode, mask.data(), nodes_max + 1, address, flags) != 0) return {};
+  switch (mode & ~policy_flags) {
+    case MPOL_DEFAULT:
+      return MemoryPolicy{};
+    case MPOL_LOCAL:
+      return MemoryPolicy{Kind::local, {}};
+    case MPOL_PREFERRED:
+    case mpol_preferred_many: {
+      std::vector<int> nodes = nodes_in(mask);
+      // Kernels before 5.14 express a local policy so.
+      const Kind kind = nodes.empty() ? Kind::local : Kind::prefers;
+      return MemoryPolicy{kind, std::move(nodes)};
+    }
+    default:
+      return MemoryPolicy{Kind::other, nodes_in(mask)};
+  }
+}
+
+// Where each of the pages is: a node, or a negative number if it is absent. Returns false if Linux
+// does not report it.
+bool find_nodes(std::vector<void*>& pages, std::vector<int>& nodes) {
+  nodes.assign(pages.size(), -1);
+  return pages.empty() ||
+         ::move_pages(0, pages.size(), pages.data(), nullptr, nodes.data(), 0) == 0;
 }
 
 }  // namespace
@@ -163,9 +223,22 @@ int bind_shared(void* address, std::size_t bytes, std::span<const int> nodes) {
 }
 
 int prefer_shared(void* address, std::size_t bytes, std::span<const int> nodes) {
-  const int error = set_policy(address, bytes, mpol_preferred_many, nodes);
-  if (error != EINVAL || nodes.empty()) return error;
-  return set_policy(address, bytes, MPOL_PREFERRED, nodes.first(1));
+  return prefer(address, bytes, nodes);
+}
+
+std::optional<MemoryPolicy> mapping_policy(std::uintptr_t address) {
+  return read_policy(reinterpret_cast<void*>(address), MPOL_F_ADDR);
+}
+
+std::optional<MemoryPolicy> thread_policy() {
+  return read_policy(nullptr, 0);
+}
+
+int set_mapping_policy(std::uintptr_t start, std::size_t bytes, const MemoryPolicy& policy) {
+  void* const address = reinterpret_cast<void*>(start);
+  if (policy.kind == MemoryPolicy::Kind::prefers) return prefer(address, bytes, policy.nodes);
+  const int mode = policy.kind == MemoryPolicy::Kind::local ? MPOL_LOCAL : MPOL_DEFAULT;
+  return ::mbind(address, bytes, mode, nullptr, 0, 0) == 0 ? 0 : errno;
 }
 
 void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_bytes, int node) {
@@ -177,6 +250,48 @@ void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_by
   // Without CAP_SYS_NICE, only pages that no other process maps can be moved.
   if (::move_pages(0, pages, addresses.data(), nodes.data(), status.data(), MPOL_MF_MOVE_ALL) != 0)
     ::move_pages(0, pages, addresses.data(), nodes.data(), status.data(), MPOL_MF_MOVE);
+}
+
+void move_to_one_of(std::uintptr_t start, std::size_t pages, std::size_t page_bytes,
+                    std::span<const int> nodes) {
+  std::vector<void*> left;
+  for (std::size_t i = 0; i < pages; ++i)
+    left.push_back(reinterpret_cast<void*>(start + i * page_bytes));
+  std::vector<int> status;
+  for (const int node : nodes) {
+    if (!find_nodes(left, status)) return;
+    std::vector<void*> elsewhere;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const bool fits = std::find(nodes.begin(), nodes.end(), status[i]) != nodes.end();
+      if (status[i] >= 0 && !fits) elsewhere.push_back(left[i]);
+    }
+    if (elsewhere.empty()) return;
+    const std::vector<int> targets(elsewhere.size(), node);
+    status.assign(elsewhere.size(), -1);
+    // Pages of other processes stay, even if this one has the right to move them.
+    ::move_pages(0, elsewhere.size(), elsewhere.data(), targets.data(), status.data(),
+                 MPOL_MF_MOVE);
+    left = std::move(elsewhere);
+  }
+}
+
+ThreadPlacement::ThreadPlacement(std::span<const int> nodes) {
+  if (!is_set_of_nodes(nodes)) return;
+  std::vector<unsigned long> earlier(nodes_max / bits_per_word);
+  if (::get_mempolicy(&earlier_mode_, earlier.data(), nodes_max + 1, nullptr, 0) != 0) return;
+  const std::vector<unsigned long> mask = mask_of(nodes);
+  const std::vector<unsigned long> first = mask_of(nodes.first(1));
+  if (::set_mempolicy(mpol_preferred_many, mask.data(), bits_for_linux(mask)) == 0 ||
+      ::set_mempolicy(MPOL_PREFERRED, first.data(), bits_for_linux(first)) == 0) {
+    earlier_nodes_ = std::move(earlier);
+  }
+}
+
+ThreadPlacement::~ThreadPlacement() {
+  if (earlier_nodes_.empty()) return;
+  const bool has_nodes = !nodes_in(earlier_nodes_).empty();
+  ::set_mempolicy(earlier_mode_, has_nodes ? earlier_nodes_.data() : nullptr,
+                  has_nodes ? bits_for_linux(earlier_nodes_) : 0);
 }
 
 int node_of(const void* address) {

@@ -61,12 +61,19 @@ CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total);
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr);
 
-/* ---- Advice: how the program uses managed memory ----
+/* ---- Advice: how the program uses its memory ----
  *
  * Advice is a hint: it changes where pages are and how often a processor has to wait for them,
  * never what they contain. It is kept for each page of 4 KiB, belongs to the process, and ends when
  * the memory is freed. A range is `count` bytes from devPtr, where count is not 0, inside one live
- * managed allocation. */
+ * managed allocation.
+ *
+ * If a device has CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, a range may also be memory that this
+ * library neither allocated nor registered (malloc, mmap, stacks, mapped files), if all of it is
+ * mapped and accessible. Linux places such memory: a preferred location is a memory policy of the
+ * range (mbind), unless the program has set one itself. READ_MOSTLY and ACCESSED_BY are remembered
+ * and change nothing, because processors share the page table. In a forked process the copies of
+ * this memory keep their policies; the library cannot be used there. */
 
 /* Gives advice for all pages that the range overlaps:
  *   - SET_READ_MOSTLY: the pages are mostly read. A read by any processor makes a read-only copy in
@@ -91,7 +98,8 @@ CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr* pbase, size_t* psize, CUdevic
  *   advice), a device or node that does not exist, or ACCESSED_BY with a HOST_NUMA location.
  * - CUDA_ERROR_INVALID_DEVICE: SET_PREFERRED_LOCATION or SET_ACCESSED_BY with a device without
  *   CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, or, if `device` is a number, one that does not
- *   exist.
+ *   exist. For memory that is not managed, also with a device without
+ *   CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, and for UNSET_ACCESSED_BY, too.
  * - CUDA_ERROR_INVALID_CONTEXT.
  * On errors nothing changes. */
 #if WHERRY_CUDA_API == 12
@@ -124,8 +132,8 @@ CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advi
  * - CUDA_ERROR_INVALID_VALUE: not a range, data is NULL, an unknown attribute, or a wrong size.
  *   Nothing is written.
  * - CUDA_ERROR_INVALID_CONTEXT.
- * As with a real driver, a count that leads past the last address is no error: it selects no pages,
- * for which READ_MOSTLY and ACCESSED_BY are all true. */
+ * As with a real driver, a count that leads past the last address is no error with managed memory:
+ * it selects no pages, for which READ_MOSTLY and ACCESSED_BY are all true. */
 CUresult CUDAAPI cuMemRangeGetAttribute(void* data, size_t dataSize,
                                         CUmem_range_attribute attribute, CUdeviceptr devPtr,
                                         size_t count);
@@ -138,7 +146,7 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
                                          CUmem_range_attribute* attributes, size_t numAttributes,
                                          CUdeviceptr devPtr, size_t count);
 
-/* ---- Prefetching: moving managed memory before it is used ----
+/* ---- Prefetching: moving memory before it is used ----
  *
  * Prefetching is optional: it avoids the faults that would move the pages later. Any processor may
  * access pages at any time, also while they move. A range is as for advice and means all pages that
@@ -147,7 +155,8 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
  *
  * Errors of every function of this section:
  * - CUDA_ERROR_INVALID_DEVICE: a destination, or the stream's device, does not have
- *   CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS.
+ *   CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS; or memory that is not managed has a destination
+ *   without CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS.
  * - CUDA_ERROR_INVALID_HANDLE: not a stream.
  * - CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context.
  * - The error of the stream's context. */
@@ -156,6 +165,10 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
  * Read-mostly pages get a copy there instead. A preferred location elsewhere has no effect. The
  * mappings of processors that are advised as ACCESSED_BY follow. If the destination is full, other
  * pages are evicted from it; pages for which there is no space stay where they are. flags: 0.
+ *
+ * Memory that is not managed (see advice): Linux moves the pages to the location's NUMA nodes, and
+ * creates absent pages of private anonymous memory that may be written. Pages that cannot move
+ * stay, without an error: pages that other processes map, too, and pinned pages.
  *
  * location: CU_MEM_LOCATION_TYPE_DEVICE with an ordinal in id; _HOST; _HOST_NUMA with a NUMA node
  * of the host in id; _HOST_NUMA_CURRENT, the host's node that is nearest to the CPU of the calling
@@ -167,7 +180,7 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
  * - CUDA_ERROR_INVALID_DEVICE: also a device that does not exist, if all other arguments are valid.
  * - CUDA_ERROR_OUT_OF_MEMORY: the range is larger than the host's capacity (WHERRY_HOST_CAPACITY).
  * On errors nothing changes. As with a real driver, a count that leads past the last address is no
- * error, and prefetches nothing. */
+ * error with managed memory, and prefetches nothing. */
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
                                     CUstream hStream);

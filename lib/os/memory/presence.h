@@ -1,0 +1,21 @@
+// Which pages of the program's own memory exist, and the creation of those that do not.
+#pragma once
+
+#include <vector>
+
+#include "os/memory/address_map.h"
+
+namespace wherry::impl {
+
+// The parts of the range, whole pages, of which this process maps no page; pages that Linux has
+// swapped out count as absent. Empty also if a part of the range is not mapped. Any thread.
+std::vector<AddressRange> absent_pages(AddressRange range);
+
+// Creates the pages of the range as a write would, without changing contents: absent ones become
+// zero pages or are read back from swap. Pages whose memory must not be written stay absent. Waits
+// for the program where it handles faults on this memory itself (userfaultfd). Returns 0 or an
+// errno: EINVAL if the memory must not be written, ENOMEM if a part is not mapped or there is no
+// memory. Any thread.
+[[nodiscard]] int create_pages(AddressRange range);
+
+}  // namespace wherry::impl
