@@ -37,6 +37,11 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_CHECK", true, "whether kernels may write to the program's ordinary memory"},
     {"CUDA_VISIBLE_DEVICES", true, "which devices the program sees"},
     {"CUDA_LAUNCH_BLOCKING", true, "each launch waits for its kernel"},
+    {"OMPI_COMM_WORLD_RANK", true, "the MPI rank of this process"},
+    {"PMI_RANK", true, "the MPI rank, without the variable before"},
+    {"PMIX_RANK", true, "the MPI rank, without the variables before"},
+    {"MV2_COMM_WORLD_RANK", true, "the MPI rank, without the variables before"},
+    {"SLURM_PROCID", true, "the MPI rank, without the variables before"},
     {"XDG_CACHE_HOME", false, "where the tool keeps this machine's costs"},
     {"HOME", false, "where the tool keeps this machine's costs without XDG_CACHE_HOME"},
 };

@@ -6,12 +6,21 @@
 #include <bit>
 #include <charconv>
 
+#include "base/environment.h"
+#include "base/mpi_rank.h"
+
 namespace wherry::impl {
 namespace {
 
 constexpr unsigned copiers_max = 16;
 
 }  // namespace
+
+std::string huge_pages_setting() {
+  std::string value = environment("WHERRY_HUGE_PAGES");
+  if (value.empty() && is_started_by_mpi()) value = "never";
+  return value;
+}
 
 std::variant<CopySettings, std::string> choose_copy_settings(std::string_view copiers,
                                                              std::string_view huge_pages,

@@ -18,8 +18,14 @@ struct CopySettings {
   bool consolidates = true;  // blocks that came in parts become huge pages, too
 };
 
+// The value of WHERRY_HUGE_PAGES. Unset, in a rank of MPI: "never", because other ranks may read
+// this process's memory by process_vm_readv(2). While they hold a huge page, Linux cannot split it:
+// the part that leaves is cleared where it is, and they read zeros (docs/mpi.md). A small page that
+// leaves keeps its content for them.
+std::string huge_pages_setting();
+
 // `copiers` and `huge_pages` are the values of WHERRY_COPIERS (1 to 16; by default as many as there
-// are CPUs, at most 16) and WHERRY_HUGE_PAGES ("auto", the default, "arriving" or "never").
+// are CPUs, at most 16) and WHERRY_HUGE_PAGES ("auto", the same as empty, "arriving" or "never").
 std::variant<CopySettings, std::string> choose_copy_settings(std::string_view copiers,
                                                              std::string_view huge_pages,
                                                              std::size_t cpus);

@@ -103,8 +103,8 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     }
     options.region_pages = *pages;
   }
-  auto copying = choose_copy_settings(environment("WHERRY_COPIERS"),
-                                      environment("WHERRY_HUGE_PAGES"), allowed_cpus().size());
+  auto copying = choose_copy_settings(environment("WHERRY_COPIERS"), huge_pages_setting(),
+                                      allowed_cpus().size());
   if (auto* wrong = std::get_if<std::string>(&copying)) {
     error.message = std::move(*wrong);
     return std::nullopt;

@@ -5,14 +5,17 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/mpi_rank.h"
 #include "devices/device_process.h"
 #include "os/files/new_file.h"
 #include "os/process/process.h"
 #include "trace/recorder.h"
+#include "trace/trace_name.h"
 #include "trap/trap.h"
 
 namespace wherry::impl {
@@ -60,16 +63,30 @@ TraceMachine describe(const Runtime& runtime, std::uint64_t start_ns) {
   return machine;
 }
 
+const char* why_not_created(int error) {
+  if (error == EINVAL) return "it is no regular file";
+  if (error == EBUSY)
+    return "another process is writing it; with %p (process) or %r (MPI rank) in WHERRY_TRACE each "
+           "process has a file of its own";
+  return std::strerror(error);
+}
+
 }  // namespace
 
 PendingTrace::PendingTrace() {
-  const char* const path = environment_value("WHERRY_TRACE");
-  if (path == nullptr || *path == '\0') return;
+  const char* const pattern = environment_value("WHERRY_TRACE");
+  if (pattern == nullptr || *pattern == '\0') return;
+  auto name = trace_file_name(pattern, own_pid(), mpi_rank().value_or(0));
+  if (const auto* wrong = std::get_if<TraceNameError>(&name)) {
+    log_line("no trace {} is written: {}", pattern, wrong->message);
+    return;
+  }
   start_ns_ = now_ns();
   try {
-    if (start_recording(EventReader::trace, all_event_kinds, ring_capacity)) path_ = path;
+    if (start_recording(EventReader::trace, all_event_kinds, ring_capacity))
+      path_ = std::get<std::string>(std::move(name));
   } catch (const std::system_error& error) {
-    log_line("no trace {} is written: {}", path, error.what());
+    log_line("no trace {} is written: {}", pattern, error.what());
   }
 }
 
@@ -82,8 +99,7 @@ std::unique_ptr<TraceWriter> PendingTrace::start(const Runtime& runtime) {
   if (path_.empty()) return nullptr;
   Fd file;
   if (const int error = create_in_place_of(path_, file)) {
-    log_line("no trace {} is written: {}", path_,
-             error == EINVAL ? "it is no regular file" : std::strerror(error));
+    log_line("no trace {} is written: {}", path_, why_not_created(error));
     give_up();
     return nullptr;
   }

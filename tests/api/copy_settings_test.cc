@@ -1,6 +1,7 @@
 #include "runtime/copy_settings.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 using namespace wherry::impl;
 
@@ -46,4 +47,17 @@ TEST_CASE("an invalid setting is refused with a line that names the valid values
     CHECK(refused("", wrong) ==
           "WHERRY_HUGE_PAGES: '" + std::string(wrong) + "' is not 'auto', 'arriving' or 'never'");
   }
+}
+
+TEST_CASE("a rank of MPI has small pages unless the program asks for others") {
+  ::unsetenv("WHERRY_HUGE_PAGES");
+  CHECK(huge_pages_setting().empty());
+  ::setenv("PMI_RANK", "1", 1);
+  CHECK(huge_pages_setting() == "never");
+  for (const char* value : {"auto", "arriving", "nonsense"}) {
+    ::setenv("WHERRY_HUGE_PAGES", value, 1);
+    CHECK(huge_pages_setting() == value);
+  }
+  ::unsetenv("PMI_RANK");
+  ::unsetenv("WHERRY_HUGE_PAGES");
 }

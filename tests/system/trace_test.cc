@@ -28,6 +28,15 @@ namespace {
 
 constexpr std::size_t page_words = page_size / sizeof(std::uint64_t);
 
+Trace trace_in(const std::string& path) {
+  const std::string text = contents_of(path);
+  auto result = read_trace(std::as_bytes(std::span(text)));
+  const auto* error = std::get_if<TraceError>(&result);
+  INFO((error == nullptr ? "" : error->message));
+  REQUIRE(error == nullptr);
+  return std::get<Trace>(std::move(result));
+}
+
 // A file name for a trace. The destructor removes the file.
 class TraceFile {
  public:
@@ -44,14 +53,7 @@ class TraceFile {
   // Makes the library of the calling process write to this file.
   void choose() const { ::setenv("WHERRY_TRACE", name().c_str(), 1); }
 
-  Trace read() const {
-    const std::string text = contents_of(name());
-    auto result = read_trace(std::as_bytes(std::span(text)));
-    const auto* error = std::get_if<TraceError>(&result);
-    INFO((error == nullptr ? "" : error->message));
-    REQUIRE(error == nullptr);
-    return std::get<Trace>(std::move(result));
-  }
+  Trace read() const { return trace_in(name()); }
 
  private:
   std::string path_;
@@ -250,6 +252,59 @@ TEST_CASE("a trace that cannot be written costs one log line, and nothing else",
   const Outcome device = run_with("/dev/null");
   CHECK(device.passed());
   CHECK(device.err == "wherry: no trace /dev/null is written: it is no regular file\n");
+}
+
+TEST_CASE("processes and ranks have traces of their own where the name says so", "[system]") {
+  const TraceFile file;
+  for (const char* rank : {"0", "1"}) {
+    const Outcome outcome = in_fresh_process([&] {
+      ::setenv("WHERRY_TRACE", (file.name() + "-%r-%p-100%%").c_str(), 1);
+      ::setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+      touch_everywhere(Session("capacity=64M"));
+      std::printf("%d", ::getpid());
+    });
+    INFO(outcome.describe());
+    CHECK(outcome.passed());
+    const Trace trace = trace_in(file.name() + "-" + rank + "-" + outcome.out + "-100%");
+    CHECK(trace.complete);
+    CHECK(std::to_string(trace.machine.process) == outcome.out);
+  }
+}
+
+TEST_CASE("a name with another letter after a percent sign costs one log line", "[system]") {
+  const TraceFile file;
+  const Outcome outcome = in_fresh_process([&] {
+    ::setenv("WHERRY_TRACE", (file.name() + ".%h").c_str(), 1);
+    touch_everywhere(Session("capacity=64M"));
+    WHERRY_TRY(wherryStartEvents(WHERRY_EVENT_ALL, 0));
+  });
+  CHECK(outcome.passed());
+  CHECK(outcome.err == "wherry: no trace " + file.name() +
+                           ".%h is written: '%h' is not %p (process), %r (MPI rank) or %% (a "
+                           "percent sign)\n");
+}
+
+TEST_CASE("a trace that another process is writing is not replaced", "[system]") {
+  const TraceFile file;
+  Child first([&] {
+    file.choose();
+    const Session session("capacity=64M");
+    std::printf("%d\n", ::getpid());
+    std::fflush(stdout);
+    ::pause();
+  });
+  const std::string process = first.read_line();
+  const Outcome second = in_fresh_process([&] {
+    file.choose();
+    touch_everywhere(Session("capacity=64M"));
+  });
+  CHECK(second.passed());
+  CHECK(second.err == "wherry: no trace " + file.name() +
+                          " is written: another process is writing it; with %p (process) or %r "
+                          "(MPI rank) in WHERRY_TRACE each process has a file of its own\n");
+  ::kill(first.pid(), SIGKILL);
+  first.wait();
+  CHECK(std::to_string(file.read().machine.process) == process);
 }
 
 TEST_CASE("without WHERRY_TRACE, or where the library does not start, there is no file",

@@ -202,12 +202,34 @@ class Record(Case):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue((pathlib.Path(folder) / "wherry.trace").exists())
 
+    def test_the_name_may_have_the_process_and_the_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pattern = f"{folder}/%%-%r-%p"
+            done = record(pattern, cli_test.PROGRAM, "cg", "--poisson", "8",
+                          environment=DEVICE | {"PMI_RANK": "3"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            name, = os.listdir(folder)
+            self.assertRegex(name, r"^%-3-[0-9]+$")
+            self.assertIn(f"the trace is in {folder}/{name}", done.stderr)
+
+    def test_a_folder_with_a_percent_sign_is_no_pattern(self):
+        with tempfile.TemporaryDirectory(suffix="-%h") as folder:
+            clean = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("WHERRY_", "CUDA_"))}
+            program = os.path.abspath(cli_test.PROGRAM)
+            done = subprocess.run([program, "record", "--", program, "cg", "--poisson", "8"],
+                                  cwd=folder, env=clean | DEVICE, capture_output=True, text=True,
+                                  timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(os.listdir(folder), ["wherry.trace"])
+
     def test_a_trace_that_cannot_be_written_is_refused_before_the_program_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             ran = pathlib.Path(folder) / "ran"
             for file, words in (("/nonexistent/x.trace", "No such file"),
                                 (folder, "Is a directory"), ("/dev/full", "it is no regular file"),
-                                ("/etc/passwd/x", "Not a directory")):
+                                ("/etc/passwd/x", "Not a directory"),
+                                (f"{folder}/%h", "'%h' is not %p (process)")):
                 with self.subTest(file=file):
                     done = record(file, "touch", ran)
                     self.assert_complaint(done, 2, f"cannot write {file}: {words}",

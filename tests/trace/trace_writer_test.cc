@@ -1,6 +1,7 @@
 // Recorded events reach the file, also if the program ends or the disk is full.
 #include "trace/trace_writer.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,7 +13,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "os/files/new_file.h"
 #include "support/child.h"
@@ -165,4 +170,49 @@ TEST_CASE("a file is replaced once the new one exists, and only a regular file i
   CHECK(std::filesystem::is_character_file("/dev/null"));
   CHECK_FALSE(none);
   CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a file that its writer still has open is not replaced") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  {
+    Fd first, second;
+    REQUIRE(create_in_place_of(path, first) == 0);
+    CHECK(create_in_place_of(path, second) == EBUSY);
+    CHECK_FALSE(second);
+    REQUIRE(append_all(first, std::as_bytes(std::span("first", 5))) == 0);
+  }
+  CHECK(std::filesystem::file_size(path) == 5);
+  CHECK(folder.entries() == 1);
+  Fd later;
+  CHECK(create_in_place_of(path, later) == 0);
+  CHECK(std::filesystem::file_size(path) == 0);
+}
+
+TEST_CASE("of processes that create one file at the same time, one succeeds") {
+  for (const bool replaced : {false, true}) {
+    const Folder folder;
+    const std::string path = folder.file("trace");
+    if (replaced) std::ofstream(path) << "old";
+    int gate[2];
+    REQUIRE(::pipe2(gate, O_CLOEXEC) == 0);
+    std::vector<std::unique_ptr<Child>> children;
+    for (int i = 0; i < 8; ++i)
+      children.push_back(std::make_unique<Child>([&] {
+        ::close(gate[1]);
+        char byte = 0;
+        expect(::read(gate[0], &byte, 1) == 0, "the gate");  // returns when it is closed
+        Fd file;
+        std::printf("%d\n", create_in_place_of(path, file));
+        std::fflush(stdout);
+        ::pause();  // the file stays open until the test has all answers
+      }));
+    ::close(gate[0]);
+    ::close(gate[1]);
+    std::map<int, int> answers;
+    for (const auto& child : children) ++answers[std::stoi(child->read_line())];
+    CHECK(answers == std::map<int, int>{{0, 1}, {EBUSY, 7}});
+    CHECK(folder.entries() == 1);
+    for (const auto& child : children) child->kill_group();
+  }
 }

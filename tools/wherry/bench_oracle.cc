@@ -14,6 +14,7 @@
 #include "replay/oracle.h"
 #include "replay/replay.h"
 #include "runtime/driver.h"
+#include "trace/trace_name.h"
 #include "trace_file.h"
 
 namespace wherry::tool {
@@ -40,7 +41,7 @@ class PassingFile {
 std::string record(const Workload& workload, const std::string& policy, std::uint64_t seed,
                    const std::string& file, Interval& interval) {
   return run_apart(interval, [&](Interval& result) {
-    ::setenv("WHERRY_TRACE", file.c_str(), 1);
+    ::setenv("WHERRY_TRACE", impl::trace_pattern_of(file).c_str(), 1);
     detail::check(wherrySetPolicy(policy.c_str()), "wherrySetPolicy");
     const runtime library;
     result = workload.run({library, seed});

@@ -14,8 +14,11 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <variant>
 
+#include "base/mpi_rank.h"
 #include "complain.h"
+#include "trace/trace_name.h"
 #include "trace_file.h"
 #include "trial_file.h"
 
@@ -149,11 +152,27 @@ bool report_trace(const std::string& file, std::uint64_t bytes, const std::strin
   return false;
 }
 
+// The pattern with the working directory before it, because the program may change its own before
+// it starts the library.
+std::string absolute_pattern(const std::string& pattern) {
+  if (std::filesystem::path(pattern).is_absolute()) return pattern;
+  return impl::trace_pattern_of(std::filesystem::current_path().string() + '/') + pattern;
+}
+
+// The name of the trace that this process writes. Requires: the pattern has been checked.
+std::string name_for(const std::string& pattern, pid_t process) {
+  return std::get<std::string>(
+      impl::trace_file_name(pattern, process, impl::mpi_rank().value_or(0)));
+}
+
 }  // namespace
 
 CLI::App* add_record(CLI::App& app, RecordOptions& options) {
   CLI::App* record = app.add_subcommand("record", "Run a program and write a trace of its events");
-  record->add_option("-o,--output", options.file, "The trace; an older one is replaced")
+  record
+      ->add_option(
+          "-o,--output", options.file,
+          "The trace; an older one is replaced; %p: the program's process id, %r: its MPI rank")
       ->type_name("FILE")
       ->capture_default_str();
   record->add_option("program", options.program, "-- PROGRAM ARGS...")->type_name("")->required();
@@ -161,16 +180,20 @@ CLI::App* add_record(CLI::App& app, RecordOptions& options) {
 }
 
 int run_record(const RecordOptions& options) {
-  // Absolute, because the program may change its working directory before it starts the library.
-  const std::string path = std::filesystem::absolute(options.file);
-  if (const int error = try_create_in_place_of(path)) {
-    complain(fmt::format("cannot write {}: {}; {} was not run", options.file,
-                         error == EINVAL ? "it is no regular file" : std::strerror(error),
-                         options.program[0]));
+  const auto refuse = [&](std::string_view why) {
+    complain(
+        fmt::format("cannot write {}: {}; {} was not run", options.file, why, options.program[0]));
     return exit_usage;
-  }
-  const auto before = look_at(path);
-  ::setenv("WHERRY_TRACE", path.c_str(), 1);
+  };
+  const auto named = impl::trace_file_name(options.file, 0, 0);
+  if (const auto* wrong = std::get_if<impl::TraceNameError>(&named)) return refuse(wrong->message);
+  const std::string pattern = absolute_pattern(options.file);
+  // With %p in the pattern this is not the program's file, but one in the same folder.
+  const std::string trial = name_for(pattern, ::getpid());
+  if (const int error = try_create_in_place_of(trial))
+    return refuse(error == EINVAL ? "it is no regular file" : std::strerror(error));
+  const auto before = look_at(trial);
+  ::setenv("WHERRY_TRACE", pattern.c_str(), 1);
   const PassedOnSignals passed_on;
   const pid_t process = start(options.program);
   if (process < 0) {
@@ -178,13 +201,14 @@ int run_record(const RecordOptions& options) {
     return process == -ENOENT ? exit_not_found : exit_not_runnable;
   }
   const End end = wait_for(process);
-  const auto after = look_at(path);
+  const std::string file = name_for(options.file, process);
+  const auto after = look_at(name_for(pattern, process));
   if (!after || (before && before->inode == after->inode)) {
     complain(fmt::format("no trace: {} did not start the library, or could not write {}",
-                         options.program[0], options.file));
+                         options.program[0], file));
     return end.code;
   }
-  const bool whole = report_trace(options.file, after->bytes, options.program[0], end.by_signal);
+  const bool whole = report_trace(file, after->bytes, options.program[0], end.by_signal);
   return end.code == 0 && !whole ? exit_failed : end.code;
 }
 

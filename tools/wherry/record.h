@@ -8,7 +8,7 @@
 namespace wherry::tool {
 
 struct RecordOptions {
-  std::string file = "wherry.trace";
+  std::string file = "wherry.trace";  // a pattern, see trace/trace_name.h
   std::vector<std::string> program;  // with its arguments
 };
 

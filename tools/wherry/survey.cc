@@ -107,9 +107,8 @@ Survey take_survey() {
   survey.features = probe_features();
   look_at_trap(survey);
   survey.machine = impl::read_machine();
-  const auto copying = impl::choose_copy_settings(impl::environment("WHERRY_COPIERS"),
-                                                  impl::environment("WHERRY_HUGE_PAGES"),
-                                                  impl::allowed_cpus().size());
+  const auto copying = impl::choose_copy_settings(
+      impl::environment("WHERRY_COPIERS"), impl::huge_pages_setting(), impl::allowed_cpus().size());
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
     if (survey.trap)

@@ -1,5 +1,7 @@
 #include "os/files/new_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -13,6 +15,36 @@ namespace {
 
 // Collisions with processes that use the same name now, or that died before the rename.
 constexpr int attempts_max = 16;
+
+int rename_to_target(const NewFile& made) {
+  return std::rename(made.name.c_str(), made.target.c_str()) == 0 ? 0 : errno;
+}
+
+// Whether it is the file of this name.
+bool is_named(const Fd& file, const std::string& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(file.get(), &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+// Renames the file to its target. Several processes may do so at the same time: each locks the
+// file that it replaces, and its own is locked already.
+int take_name(const NewFile& made) {
+  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+    if (::renameat2(AT_FDCWD, made.name.c_str(), AT_FDCWD, made.target.c_str(), RENAME_NOREPLACE) ==
+        0)
+      return 0;
+    if (errno == EINVAL) return rename_to_target(made);  // the file system cannot do that
+    if (errno != EEXIST) return errno;
+    const Fd previous(::open(made.target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!previous && errno == ENOENT) continue;
+    if (!previous) return rename_to_target(made);  // unreadable, so not one of this user's
+    if (::flock(previous.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EBUSY;
+    if (is_named(previous, made.target)) return rename_to_target(made);
+  }
+  return EBUSY;
+}
 
 }  // namespace
 
@@ -37,8 +69,9 @@ int create_beside(const std::string& path, NewFile& made) {
 int create_in_place_of(const std::string& path, Fd& file) {
   NewFile made;
   if (const int error = create_beside(path, made)) return error;
-  if (std::rename(made.name.c_str(), made.target.c_str()) != 0) {
-    const int error = errno;
+  // Nobody else has it open. Without locks in the file system it just has none.
+  (void)::flock(made.file.get(), LOCK_EX | LOCK_NB);
+  if (const int error = take_name(made)) {
     ::unlink(made.name.c_str());
     return error;
   }

@@ -22,7 +22,9 @@ struct NewFile {
 
 // Creates an empty file beside `path` and renames it to `path`, so the previous file exists until
 // then. A path that is not a regular file is left unchanged: EISDIR, or EINVAL. If `path` is a
-// symbolic link, its target is replaced.
+// symbolic link, its target is replaced. EBUSY: a process that created the previous file with this
+// function still has it open. (A lock of the file says so; without locks in the file system the
+// file is replaced.)
 [[nodiscard]] int create_in_place_of(const std::string& path, Fd& file);
 
 // Appends all bytes. Linux signals that a file exceeds its size limit; the caller blocks that

@@ -113,6 +113,13 @@ int map_closed(std::uintptr_t start, const FilePart& part) {
              : 0;
 }
 
+int move_mapping(void* from, std::size_t bytes, std::uintptr_t to) {
+  // Not mremap(): UCX, with which MPI sends, replaces the C library's function in the program's
+  // memory. Before version 1.14 its own one drops the new address.
+  return ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == -1 ? errno
+                                                                                            : 0;
+}
+
 int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages) {
   return keep_sparse(reinterpret_cast<void*>(start), bytes, huge_pages);
 }
@@ -131,9 +138,7 @@ int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_p
     error = Userfaultfd::register_range(userfaultfd, address, bytes);
     if (error == 0) error = set_access(address, bytes, Access::write);
   }
-  if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                             reinterpret_cast<void*>(view.start)) == MAP_FAILED)
-    error = errno;
+  if (error == 0) error = move_mapping(aside, bytes, view.start);
   if (error != 0) ::munmap(aside, bytes);
   return error;
 }
@@ -193,9 +198,7 @@ int map_file_range(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_
   if (aside == MAP_FAILED) return errno;
   int error = keep_private_to_us(aside, bytes, huge_pages);
   if (error == 0) error = set_access(reinterpret_cast<std::uintptr_t>(aside), bytes, access);
-  if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                             reinterpret_cast<void*>(start)) == MAP_FAILED)
-    error = errno;
+  if (error == 0) error = move_mapping(aside, bytes, start);
   if (error != 0) ::munmap(aside, bytes);
   return error;
 }

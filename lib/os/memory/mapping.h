@@ -82,6 +82,10 @@ struct FileView {
 [[nodiscard]] int map_closed(std::uintptr_t start, const FilePart& part);
 [[nodiscard]] int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages);
 
+// Moves a mapping over whatever is mapped at `to`, atomically for threads that use that meanwhile.
+// Returns 0, or an errno with nothing changed.
+[[nodiscard]] int move_mapping(void* from, std::size_t bytes, std::uintptr_t to);
+
 // Replaces whatever is mapped at the place, atomically for threads that use it meanwhile, and with
 // no page mapped yet. The place is registered with `userfaultfd` from then on; the call returns
 // only after the resulting event has been read there. -1: the place becomes inaccessible instead.

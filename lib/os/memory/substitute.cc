@@ -24,9 +24,7 @@ int Substitute::move_to(std::uintptr_t address, std::size_t bytes, Access access
   if (access != Access::write)
     if (const int error = set_access(reinterpret_cast<std::uintptr_t>(start_), bytes, access))
       return error;
-  if (::mremap(start_, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-               reinterpret_cast<void*>(address)) == MAP_FAILED)
-    return errno;
+  if (const int error = move_mapping(start_, bytes, address)) return error;
   start_ += bytes;
   bytes_ -= bytes;
   return 0;
