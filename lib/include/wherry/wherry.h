@@ -334,7 +334,8 @@ typedef struct {
  * Thread-safe: each eviction is returned to one caller. */
 CUresult wherryGetEvictions(wherryEviction* events, size_t* count, uint64_t* dropped);
 
-/* Returns the process that runs the device's kernels. cuDevicePrimaryCtxReset starts a new one.
+/* Returns the process that runs the device's kernels. cuDevicePrimaryCtxReset starts a new one. For
+ * a coherent device it is this process, also after a reset.
  * Errors:
  * - CUDA_ERROR_INVALID_DEVICE.
  * - CUDA_ERROR_INVALID_VALUE: pid is NULL.
