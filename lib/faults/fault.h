@@ -56,10 +56,8 @@ struct Fault {
   int sweeps = 0;
   PageSpan allocation = {};
 
-  // A sample of an access by one of the processors that share the host's page table, not an access
-  // to a page that is elsewhere. Nothing: it is not known yet.
+  // What a sample of an access to a mapped page has shown. Nothing: the fault is no sample.
   enum class Sample {
-    no,
     stays,  // it says nothing against the place of the page
     moves,  // with earlier ones it says that the page should move: the policy is asked
   };

@@ -151,9 +151,13 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
     return Attempt{Outcome::foreign};
   found.facts = facts_of(fault, *allocation, block);
   if (const auto plan = plan_wait(block.state, found.facts)) return wait(fault, *plan, found.facts);
-  if (const auto decision = decide_sample(fault, block, found.facts)) {
-    found.decision = *decision;
-    return std::nullopt;
+  if (const auto owner = near_owner(fault, block, found.facts)) {
+    // A sample is noted once, by a handler thread.
+    if (fault.in_handler) return Attempt{Outcome::not_here};
+    if (const auto decision = decide_in_place(fault, block, found.facts, *owner)) {
+      found.decision = *decision;
+      return std::nullopt;
+    }
   }
   // The policy needs memory to remember.
   if (fault.in_handler && policy_.remembers()) return Attempt{Outcome::not_here};
@@ -174,21 +178,31 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   return std::nullopt;
 }
 
-std::optional<Decision> FaultService::decide_sample(Fault& fault, const LockedBlock& block,
-                                                    const FaultFacts& facts) {
+std::optional<Processor> FaultService::near_owner(const Fault& fault, const LockedBlock& block,
+                                                  const FaultFacts& facts) const {
   const ProcessorMask near = facts.residents & facts.sharing();
-  const bool is_sample = shared_.samples != nullptr && fault.table.is_host() && near != 0 &&
-                         facts.mapped.test(facts.page) && !fault.message.write_protect;
-  if (!is_sample) {
-    if (!fault.sample) fault.sample = Fault::Sample::no;
+  if (shared_.samples == nullptr || !fault.table.is_host() || near == 0) return std::nullopt;
+  // Not all sources of faults tell a write to a protected page from one to a page without an entry.
+  if (fault.message.write && block.state.at(fault.table).write_protected.test(facts.page))
     return std::nullopt;
+  return closest_of(near, fault.processor);
+}
+
+std::optional<Decision> FaultService::decide_in_place(Fault& fault, const LockedBlock& block,
+                                                      const FaultFacts& facts, Processor owner) {
+  if (facts.mapped.test(facts.page)) {
+    if (!fault.sample)
+      fault.sample = shared_.samples->note(block, fault.processor, owner) ? Fault::Sample::moves
+                                                                          : Fault::Sample::stays;
+    if (fault.sample == Fault::Sample::moves) return std::nullopt;
+    return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
   }
-  const Processor owner = closest_of(near, fault.processor);
-  if (!fault.sample)
-    fault.sample = shared_.samples->note(block, fault.processor, owner) ? Fault::Sample::moves
-                                                                        : Fault::Sample::stays;
-  if (fault.sample != Fault::Sample::stays) return std::nullopt;
-  return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
+  // Its block has just come here, and this thread was faster than the change of the view. If the
+  // policy were asked, several users would take the block from each other all the time. A block
+  // that was evicted looks alike.
+  const bool arrives = !owner.is_host() || block.state.view(fault.table, facts.page) != owner;
+  if (!arrives || (block.state.evicted_from & fault.processor.bit()) != 0) return std::nullopt;
+  return Decision{.destination = owner, .region = facts.stretch, .reason = Reason::resident};
 }
 
 // Nothing is brought ahead that would take the place of what may be needed sooner.
@@ -263,9 +277,9 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
       attempt.due = plan.until_ns;
       break;
     case FaultPlan::WaitsFor::minimum_residency:
-      // Its own region may be free earlier than all that should come with it. A thread that has not
-      // been woken yet will be soon, and the residency is shorter then.
-      fault.constraints.region_only = true;
+      // Its own region may be free earlier than all that should come with it, unless that moves as
+      // one. A thread that has not been woken yet will be soon, and the residency is shorter then.
+      fault.constraints.region_only = fault.constraints.region_only || !facts.moves_blocks;
       attempt.due = std::min(plan.until_ns, facts.now_ns + moment_ns);
       break;
   }
@@ -276,8 +290,10 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
 
 void FaultService::finish(Fault& fault, PageSpan wake) {
   answers_.finish(fault, wake);
-  if (fault.sample && *fault.sample != Fault::Sample::no)
-    shared_.samples->note_cost(clock_() - fault.taken_ns + round_trip_ns);
+  if (!fault.sample) return;
+  // A move is not the sample's cost: the policy has decided that it pays.
+  const bool stays = fault.sample == Fault::Sample::stays;
+  shared_.samples->note_cost(round_trip_ns + (stays ? clock_() - fault.taken_ns : 0));
 }
 
 FaultService::Continuation FaultService::continue_after(Fault& fault, const Attempt& attempt) {

@@ -26,14 +26,14 @@ class SampledUse {
       return false;
     }
     calm_ = 0;
-    if (lead_ == 0) user_ = static_cast<std::uint16_t>(user.index);
+    if (lead_ == 0) user_ = static_cast<std::uint8_t>(user.index);
     if (user_ != user.index) {
       --lead_;
       return false;
     }
     if (++lead_ < lead_needed << caution_) return false;
     lead_ = 0;
-    caution_ = std::min<std::uint16_t>(caution_ + 1, caution_max);
+    caution_ = static_cast<std::uint8_t>(std::min(caution_ + 1u, caution_max));
     return true;
   }
 
@@ -43,14 +43,13 @@ class SampledUse {
  private:
   static constexpr unsigned caution_max = 4;
   // So many samples in a row that find the block in place make it easier to move again.
-  static constexpr unsigned calm_samples = 7;
+  static constexpr unsigned calm_samples = 32;
 
-  std::uint16_t user_ : 4 = 0;  // who leads
-  std::uint16_t lead_ : 6 = 0;
-  std::uint16_t caution_ : 3 = 0;
-  std::uint16_t calm_ : 3 = 0;
+  std::uint8_t user_ = 0;  // who leads
+  std::uint8_t lead_ = 0;
+  std::uint8_t caution_ = 0;
+  std::uint8_t calm_ = 0;
 };
-static_assert(SampledUse::lead_needed << 4 < 1 << 6 && max_processors < 1 << 4);
-static_assert(sizeof(SampledUse) == 2);
+static_assert(sizeof(SampledUse) == 4);
 
 }  // namespace wherry::impl
