@@ -1,22 +1,22 @@
 #include "faults/access_samples.h"
 
-#include <type_traits>
-
 #include "base/page.h"
 
 namespace wherry::impl {
 
-static_assert(std::is_trivially_copyable_v<SampledUse>);
-
 AccessSamples::AccessSamples(std::uint64_t blocks)
-    : uses_(Mapping::zeroed(round_up(blocks * sizeof(SampledUse), page_size))) {}
+    : uses_(Mapping::zeroed(round_up(blocks * sizeof(Use), page_size))) {}
 
-SampledUse& AccessSamples::of(BlockIndex block) const {
-  return reinterpret_cast<SampledUse*>(uses_.data())[block.value];
+AccessSamples::Use& AccessSamples::of(BlockIndex block) const {
+  return reinterpret_cast<Use*>(uses_.data())[block.value];
 }
 
-bool AccessSamples::note(const LockedBlock& block, Processor user, Processor owner) {
-  const bool moves = of(block.index).note(user, owner);
+bool AccessSamples::note(const LockedBlock& block, Processor user, Processor owner,
+                         std::uint64_t allocation) {
+  Use& use = of(block.index);
+  const auto number = static_cast<std::uint32_t>(allocation);
+  if (use.allocation != number) use = {number, {}};
+  const bool moves = use.sampled.note(user, owner);
   if (user == owner) {
     in_place_.fetch_add(1, std::memory_order_relaxed);
     return false;

@@ -21,9 +21,11 @@ class AccessSamples {
   // std::system_error.
   explicit AccessSamples(std::uint64_t blocks);
 
-  // The user accessed a sampled page of the block, which is in the owner's pool. Returns whether
-  // the block should move.
-  bool note(const LockedBlock& block, Processor user, Processor owner) REQUIRES(block.state.lock);
+  // The user accessed a sampled page of the block, which is in the owner's pool. `allocation`: the
+  // number of the page's allocation; what was seen of others is forgotten. Returns whether the
+  // block should move.
+  bool note(const LockedBlock& block, Processor user, Processor owner, std::uint64_t allocation)
+      REQUIRES(block.state.lock);
   // How long the accessing thread waited for the answer.
   void note_cost(std::uint64_t ns) { cost_ns_.fetch_add(ns, std::memory_order_relaxed); }
 
@@ -36,9 +38,13 @@ class AccessSamples {
   std::uint64_t cost_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
 
  private:
-  SampledUse& of(BlockIndex block) const;
+  struct Use {
+    std::uint32_t allocation;  // the lower half of its number
+    SampledUse sampled;
+  };
+  Use& of(BlockIndex block) const;
 
-  const Mapping uses_;  // a SampledUse for each block, guarded by the block's lock
+  const Mapping uses_;  // a Use for each block, guarded by the block's lock
   std::atomic<std::uint64_t> in_place_{0};
   std::atomic<std::uint64_t> misplaced_{0};
   std::atomic<std::uint64_t> cost_ns_{0};

@@ -154,7 +154,7 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   if (const auto owner = near_owner(fault, block, found.facts)) {
     // A sample is noted once, by a handler thread.
     if (fault.in_handler) return Attempt{Outcome::not_here};
-    if (const auto decision = decide_in_place(fault, block, found.facts, *owner)) {
+    if (const auto decision = decide_in_place(fault, block, found.facts, *owner, allocation->id)) {
       found.decision = *decision;
       return std::nullopt;
     }
@@ -189,11 +189,13 @@ std::optional<Processor> FaultService::near_owner(const Fault& fault, const Lock
 }
 
 std::optional<Decision> FaultService::decide_in_place(Fault& fault, const LockedBlock& block,
-                                                      const FaultFacts& facts, Processor owner) {
+                                                      const FaultFacts& facts, Processor owner,
+                                                      std::uint64_t allocation) {
   if (facts.mapped.test(facts.page)) {
     if (!fault.sample)
-      fault.sample = shared_.samples->note(block, fault.processor, owner) ? Fault::Sample::moves
-                                                                          : Fault::Sample::stays;
+      fault.sample = shared_.samples->note(block, fault.processor, owner, allocation)
+                         ? Fault::Sample::moves
+                         : Fault::Sample::stays;
     if (fault.sample == Fault::Sample::moves) return std::nullopt;
     return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
   }

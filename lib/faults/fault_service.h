@@ -109,8 +109,8 @@ class FaultService {
   // of an access to a mapped page (faults/usage_sampler.h), or a page that has just come. Nothing:
   // the policy decides.
   std::optional<Decision> decide_in_place(Fault& fault, const LockedBlock& block,
-                                          const FaultFacts& facts, Processor owner)
-      REQUIRES(block.state.lock);
+                                          const FaultFacts& facts, Processor owner,
+                                          std::uint64_t allocation) REQUIRES(block.state.lock);
   // Which blocks to bring ahead once the fault is answered.
   void note_sweep(Fault& fault, const Gathered& found, const Allocation& allocation);
   // Sets the fault's kind where its source does not know it.

@@ -10,9 +10,9 @@ namespace wherry::impl {
 namespace {
 
 // How much CPU time the samples may take at once after a rest.
-constexpr std::uint64_t most_at_once_ns = 20'000'000;
+constexpr std::uint64_t most_at_once_ns = 40'000'000;
 constexpr int pause_min_ms = 4;
-constexpr int pause_max_ms = 500;
+constexpr int pause_max_ms = 100;
 
 }  // namespace
 
