@@ -40,9 +40,9 @@ void Annex::release(std::uintptr_t address) {
 }
 
 bool Annex::is_used_in_host(Processor except, std::uintptr_t address) {
-  return std::ranges::any_of(processors_in(coherent_ | Processor::host().bit()), [&](Processor p) {
-    return p != except && state(p).windows.contains(address);
-  });
+  for (const Processor p : processors_in(coherent_ | Processor::host().bit()))
+    if (p != except && state(p).windows.contains(address)) return true;
+  return false;
 }
 
 int Annex::map(Processor p, const Window& window) {
