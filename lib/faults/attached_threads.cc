@@ -21,9 +21,9 @@ constexpr std::uint32_t role_detached = 0;
 constexpr std::uint32_t role_by_cpu = 0xff;
 static_assert(max_processors <= role_by_cpu);
 
-// No thread has the id 0.
+// No thread has these ids. A lookup of them finds nothing, or no device.
 constexpr std::uint64_t free_word = 0;
-constexpr std::uint64_t removed = 1;
+constexpr std::uint64_t removed = std::uint64_t{0xffff'ffff} << 32 | role_detached;
 
 constexpr std::uint64_t word_of(pid_t thread, std::uint32_t role) {
   return std::uint64_t{static_cast<std::uint32_t>(thread)} << 32 | role;
@@ -166,8 +166,8 @@ void AttachedThreads::leave(pid_t thread) {
   Slot& slot = *find(thread).slot;
   slot.word.store(word_of(thread, role_detached));
   // A reader takes a few instructions, but may have lost its CPU to this thread, also one of higher
-  // priority: this one sleeps. The limit is for a reader that was interrupted and does not come
-  // back, which then reads no more either.
+  // priority: this one sleeps. The limit is for a reader that never comes back: a handler of the
+  // program that interrupted it has left by siglongjmp().
   constexpr std::uint64_t limit_ns = 10'000'000'000;
   constexpr std::chrono::microseconds between_looks{100};
   Patience patience(limit_ns, AtLimit::goes_on);

@@ -239,6 +239,9 @@ TEST_CASE("A small table finds its threads while others come and go") {
     for (std::size_t at = 0; at < visitors.size(); ++at)
       REQUIRE(table.processor_of(visitors[at]->id()) == devices[at]);
     for (const pid_t id : gone) REQUIRE(table.processor_of(id) == Processor::host());
+    // No thread has these ids. Linux tells 0 where it does not tell the thread.
+    REQUIRE(table.processor_of(0) == Processor::host());
+    REQUIRE(table.processor_of(-1) == Processor::host());
   }
 }
 
