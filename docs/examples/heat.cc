@@ -36,9 +36,10 @@ void fill(double* grid, const Plate& plate) {
 
 void spread_row(const double* from, double* to, std::size_t columns, std::size_t row) {
   const double* const here = from + row * columns;
+  const double *const above = here - columns, *const below = here + columns;
   for (std::size_t i = 1; i + 1 < columns; ++i)
-    to[row * columns + i] = here[i] + 0.2 * (here[i - 1] + here[i + 1] + here[i - columns] +
-                                             here[i + columns] - 4 * here[i]);
+    to[row * columns + i] =
+        here[i] + 0.2 * (here[i - 1] + here[i + 1] + above[i] + below[i] - 4 * here[i]);
 }
 
 double sum_of(const double* grid, const Plate& plate) {

@@ -558,7 +558,10 @@ TEST_CASE("what was said of memory ends with the memory", "[api]") {
   }
   SECTION("a large piece from malloc is freed, and allocated again") {
     constexpr std::size_t bytes = std::size_t{8} << 20;
-    REQUIRE(::mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
+    if (::mallopt(M_MMAP_THRESHOLD, 1 << 20) != 1) {
+      WARN("malloc is a sanitizer's, which does not use the place again at once");
+      return;
+    }
     void* const first = std::malloc(bytes);
     CHECK(advise(first, CU_MEM_ADVISE_SET_READ_MOSTLY, host, bytes) == CUDA_SUCCESS);
     CHECK(everything(first, bytes)[0] == 1);
