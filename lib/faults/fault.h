@@ -40,6 +40,10 @@ struct Fault {
   // log.
   bool in_handler = false;
 
+  // The number of the page's allocation at the first attempt. A thread may have gone on before the
+  // fault is answered, for example because its view has changed; then the memory may have been
+  // freed, and allocated again.
+  std::optional<std::uint64_t> allocation_id = {};
   // What earlier attempts have found.
   FaultConstraints constraints = {};
   // `no_space` holds for one attempt only: the fault has waited for long in a pool's line, and

@@ -149,6 +149,10 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   if (!allocation) return Attempt{Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.processor))
     return Attempt{Outcome::foreign};
+  // Nothing is done for another allocation; a thread that waits after all accesses the page again.
+  if (fault.allocation_id.value_or(allocation->id) != allocation->id)
+    return Attempt{Outcome::resolved, {fault.page, 1}};
+  fault.allocation_id = allocation->id;
   found.facts = facts_of(fault, *allocation, block);
   if (const auto plan = plan_wait(block.state, found.facts)) return wait(fault, *plan, found.facts);
   if (const auto owner = near_owner(fault, block, found.facts)) {
