@@ -380,6 +380,27 @@ TEST_CASE("a stale message changes nothing and wakes once") {
   CHECK(s.woke(host, {5}));
 }
 
+TEST_CASE("a fault that was put off does nothing for memory that was allocated since") {
+  Setup s;
+  Block& state = s.machine.blocks().at({0});
+  Fault fault = s.service.take(device, {base, 1, true, false, false});
+  {
+    const LockGuard guard(state.lock);
+    state.transfer_begun({0, 16});
+  }
+  REQUIRE(s.service.resolve(fault));
+  {
+    const LockGuard guard(state.lock);
+    state.transfer_ended({0, 16});
+  }
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  s.whole = s.address_space.allocate(4 * block_size, 0).value();
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(s.machine.at(1).held() == 0);
+  CHECK(s.woke(device, {0}));
+}
+
 TEST_CASE("a page left write-protected is unprotected by the next write") {
   Setup s;
   s.touch(host, {0});
