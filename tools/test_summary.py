@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Summarizes Meson's test logs: each failure, each reason for a skip with the tests that it
-skipped, and in the last line the number of each.
+"""Summarizes Meson's test logs: each failure with the end of what the test wrote, each reason for a
+skip with the tests that it skipped, and in the last line the number of each.
 
 Usage: test_summary.py NAME=BUILD/meson-logs/LOG...
 NAME says how the tests were run. A missing log means that they did not run, which counts as one
@@ -14,6 +14,7 @@ import sys
 
 
 NAMED = 3  # if one reason skipped more tests than this, they are counted, not named
+REPORTED = 24  # the lines that are repeated of what a failed test wrote
 
 
 def label_of(test):
@@ -27,6 +28,13 @@ def reason_of(test):
     """Why a test was skipped: the last reason that it printed."""
     lines = [line for line in test.get("stdout", "").splitlines() if line.startswith("SKIP: ")]
     return lines[-1].removeprefix("SKIP: ") if lines else "no reason given"
+
+
+def report_of(test):
+    """The end of what a failed test wrote. A log of which only the end is kept has it, too."""
+    lines = [line for kind in ("stdout", "stderr") for line in test.get(kind, "").splitlines()
+             if line.strip()]
+    return "".join(f"\n         | {line}" for line in lines[-REPORTED:])
 
 
 def sanitizer_errors(build):
@@ -56,7 +64,7 @@ def main():
                 skipped_for.setdefault(reason_of(test), []).append(label_of(test))
             else:
                 failed.append(f"{name}: {label_of(test)}: {test['result']} "
-                              f"after {test['duration']:.0f} s")
+                              f"after {test['duration']:.0f} s{report_of(test)}")
         for reason, labels in skipped_for.items():
             which = ", ".join(labels) if len(labels) <= NAMED else f"{len(labels)} tests"
             skips.append(f"{name}: {which}: {reason}")

@@ -85,7 +85,7 @@ class Course {
   // hit.
   void reach(Step step, const Match& shape, const std::vector<std::vector<int>>& casts,
              const MatchHooks& hooks) {
-    constexpr int more_matches = 50;
+    constexpr int more_matches = 200;
     for (int i = 0; hits_[static_cast<std::size_t>(step)] == 0; ++i) {
       if (i == more_matches)
         throw std::runtime_error(std::string{"never reached the step "} + to_string(step));
