@@ -86,6 +86,8 @@ const char* name_of(LockOrder order) {
       return "evictions";
     case LockOrder::modules:
       return "modules";
+    case LockOrder::pins:
+      return "pins";
     case LockOrder::changes:
       return "changes";
     case LockOrder::view_changer:

@@ -66,6 +66,7 @@ enum class LockOrder : std::uint8_t {
   recorder,          // the reader of recorded events
   evictions,         // the reader of the eviction log
   modules,           // which modules a device has loaded [waits]
+  pins,              // background work on pages that are not pinned [waits]
   changes,           // one change of a view at a time [waits]
   view_changer,      // the process that a view changer asks
   agent,             // one command to a device process [waits]

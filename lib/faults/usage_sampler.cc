@@ -64,7 +64,8 @@ bool UsageSampler::may_gain() const {
 void UsageSampler::take_samples() {
   std::array<PageSpan, ViewChanger::runs_max> spans;
   std::size_t count = 0;
-  const auto add = [&](BlockIndex index) {
+  const LockGuard gate(parts_.pins.lock);
+  const auto add = [&](BlockIndex index) REQUIRES(parts_.pins.lock) {
     if (const auto span = begin_sample(index)) spans[count++] = *span;
   };
   while (count < spans.size() / 2) {
@@ -90,6 +91,8 @@ void UsageSampler::take_samples() {
 }
 
 std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index) {
+  // Pinned pages cannot be in the wrong pool.
+  if (!parts_.pins.pinned(index).none()) return std::nullopt;
   Block& state = *parts_.blocks.find(index);
   // A block that is being changed is in use, and no sample has to tell.
   if (!state.lock.try_lock()) return std::nullopt;

@@ -18,6 +18,7 @@
 #include "faults/access_samples.h"
 #include "faults/attached_threads.h"
 #include "migration/page_engine.h"
+#include "migration/pin_gate.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
 
@@ -32,6 +33,7 @@ class UsageSampler {
     ViewChanger& host;
     AccessSamples& samples;
     const AttachedThreads& attached;
+    PinGate& pins;
   };
 
   // `budget_per_mille`: in thousandths of the program's CPU time; not 0.
@@ -45,9 +47,9 @@ class UsageSampler {
   // Whether pages can be in the wrong pool at all.
   bool may_gain() const;
   // Removes entries of up to ViewChanger::runs_max blocks.
-  void take_samples();
+  void take_samples() EXCLUDES(parts_.pins.lock);
   // What to remove of the block's entries; nothing: it cannot be sampled now.
-  std::optional<PageSpan> begin_sample(BlockIndex index);
+  std::optional<PageSpan> begin_sample(BlockIndex index) REQUIRES(parts_.pins.lock);
 
   const Parts parts_;
   TimeAllowance allowance_;

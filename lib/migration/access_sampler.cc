@@ -4,17 +4,18 @@
 
 namespace wherry::impl {
 
-AccessSampler::AccessSampler(PageEngine& engine, BlockDirectory& blocks,
+AccessSampler::AccessSampler(PageEngine& engine, BlockDirectory& blocks, PinGate& pins,
                              std::span<ViewChanger* const> changers)
-    : engine_(engine), blocks_(blocks) {
+    : engine_(engine), blocks_(blocks), pins_(pins) {
   std::ranges::copy(changers, changers_.begin());
 }
 
 std::optional<PageSpan> AccessSampler::choose_page(BlockIndex index, Processor p) {
+  const PageMask pinned = pins_.pinned(index);
   Block& block = blocks_.at(index);
   const LockGuard guard(block.lock);
   const PageMask seen = block.at(p).resident & block.mapped_from(p, p);
-  const PageMask pages = seen - block.switching(p) - block.in_flight();
+  const PageMask pages = seen - pinned - block.switching(p) - block.in_flight();
   if (pages.none()) return std::nullopt;
   // From a random place on, or from the start where nothing follows.
   const auto from = static_cast<unsigned>(random_() % pages_per_block);
@@ -24,6 +25,7 @@ std::optional<PageSpan> AccessSampler::choose_page(BlockIndex index, Processor p
 }
 
 void AccessSampler::sample(Processor p, std::uint64_t count) {
+  const LockGuard gate(pins_.lock);
   ResidentBlocks& resident = engine_.resident_blocks(p);
   std::array<PageSpan, ViewChanger::runs_max> pages;
   std::size_t chosen = 0;

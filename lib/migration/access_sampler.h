@@ -9,6 +9,7 @@
 #include <span>
 
 #include "migration/page_engine.h"
+#include "migration/pin_gate.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
 
@@ -17,19 +18,21 @@ namespace wherry::impl {
 class AccessSampler {
  public:
   // changers[i] is processor i's; they outlive this.
-  AccessSampler(PageEngine& engine, BlockDirectory& blocks, std::span<ViewChanger* const> changers);
+  AccessSampler(PageEngine& engine, BlockDirectory& blocks, PinGate& pins,
+                std::span<ViewChanger* const> changers);
 
   // Samples at most `count` of the blocks in p's pool. Takes as long as a command to the device.
   // Never under a lock that a fault needs; one thread.
   void sample(Processor p, std::uint64_t count);
 
  private:
-  // A page of the block that p has mapped from its own pool and that no operation is changing;
-  // nothing: there is none.
-  std::optional<PageSpan> choose_page(BlockIndex block, Processor p);
+  // A page of the block that p has mapped from its own pool, that is not pinned and that no
+  // operation is changing; nothing: there is none.
+  std::optional<PageSpan> choose_page(BlockIndex block, Processor p) REQUIRES(pins_.lock);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;
+  PinGate& pins_;
   std::array<ViewChanger*, max_processors> changers_{};
   // A fixed page of each block could miss accesses that follow a pattern.
   std::minstd_rand random_;

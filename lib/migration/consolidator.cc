@@ -23,9 +23,12 @@ constexpr std::chrono::milliseconds flight_pause{1};
 
 }  // namespace
 
-Consolidator::Consolidator(PageEngine& engine, BlockDirectory& blocks,
+Consolidator::Consolidator(PageEngine& engine, BlockDirectory& blocks, PinGate& pins,
                            std::span<ViewChanger* const> changers, unsigned cpus)
-    : engine_(engine), blocks_(blocks), allowance_(per_mille_of_each_cpu * cpus, most_at_once_ns) {
+    : engine_(engine),
+      blocks_(blocks),
+      pins_(pins),
+      allowance_(per_mille_of_each_cpu * cpus, most_at_once_ns) {
   std::ranges::copy(changers, changers_.begin());
 }
 
@@ -69,24 +72,27 @@ bool Consolidator::restore_holes(BlockIndex index, Processor owner) {
   return false;
 }
 
-bool Consolidator::consolidate(BlockIndex index) {
-  Block& state = blocks_.at(index);
-  Processor owner;
+Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
+  const LockGuard gate(pins_.lock);
   {
-    const LockedBlock block(index, state);
+    const LockedBlock block(index, blocks_.at(index));
     block.state.is_noted_as_scattered = false;
     const ProcessorMask holders = block.state.residents(0);
-    if (holders == 0) return true;
+    if (holders == 0) return Merged::not_wanted;
     owner = Processor{std::countr_zero(holders)};
-    if (!engine_.is_scattered(block, engine_.table_of(owner))) return true;
+    if (!engine_.is_scattered(block, engine_.table_of(owner))) return Merged::not_wanted;
   }
-  // Linux keeps the contents, also while threads write. It refuses while the pages of the block are
-  // in use elsewhere, or without a free huge page.
-  const int error = engine_.at(owner).file.merge(block_span(index));
-  if (error == 0 && !restore_holes(index, owner)) return true;
+  if (!pins_.pinned(index).none()) return Merged::not_wanted;
+  return engine_.at(owner).file.merge(block_span(index)) == 0 ? Merged::yes : Merged::refused;
+}
+
+bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
+  const LockGuard gate(pins_.lock);
+  const bool wanted = merged && pins_.pinned(index).none();
+  Block& state = blocks_.at(index);
   {
     const LockedBlock block(index, state);
-    const bool prepared = error == 0 && engine_.prepare_huge_entry(block, owner);
+    const bool prepared = wanted && engine_.prepare_huge_entry(block, owner);
     // Linux removes the entries of the pages from every page table, before it may refuse.
     engine_.restore_entries(block, owner);
     if (!prepared) return true;
@@ -98,6 +104,14 @@ bool Consolidator::consolidate(BlockIndex index) {
     (void)changers_[static_cast<std::size_t>(p.index)]->forget_entries({&span, 1});
   const LockedBlock block(index, state);
   return engine_.finish_huge_entry(block, owner);
+}
+
+bool Consolidator::consolidate(BlockIndex index) {
+  Processor owner;
+  const Merged merged = merge(index, owner);
+  if (merged == Merged::not_wanted) return true;
+  if (merged == Merged::yes && !restore_holes(index, owner)) return true;
+  return enter(index, owner, merged == Merged::yes);
 }
 
 }  // namespace wherry::impl

@@ -17,6 +17,7 @@
 
 #include "base/time_allowance.h"
 #include "migration/page_engine.h"
+#include "migration/pin_gate.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
 
@@ -25,8 +26,8 @@ namespace wherry::impl {
 class Consolidator {
  public:
   // changers[i] is processor i's; `cpus`: how many CPUs the process may use. All outlive this.
-  Consolidator(PageEngine& engine, BlockDirectory& blocks, std::span<ViewChanger* const> changers,
-               unsigned cpus);
+  Consolidator(PageEngine& engine, BlockDirectory& blocks, PinGate& pins,
+               std::span<ViewChanger* const> changers, unsigned cpus);
   // Waits for the block under way.
   ~Consolidator();
   // Starts the thread. Call it once.
@@ -38,12 +39,24 @@ class Consolidator {
 
  private:
   void work();
+  // Both hold the gate, so that no page of the block is pinned meanwhile; blocks with pinned pages
+  // are left alone. Linux keeps the contents, also while threads write. It refuses while the pages
+  // of the block are in use elsewhere, or without a free huge page.
+  enum class Merged {
+    yes,
+    refused,
+    not_wanted
+  };
+  Merged merge(BlockIndex index, Processor& owner) EXCLUDES(pins_.lock);
+  // `merged`: whether the block has one huge page. Returns as consolidate() does.
+  bool enter(BlockIndex index, Processor owner, bool merged) EXCLUDES(pins_.lock);
   // Waits while pages of the block are in flight. Returns false if they are for too long; then
   // pages of zeros may stay in p's pool, as after a punch that frees nothing.
   bool restore_holes(BlockIndex index, Processor owner);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;
+  PinGate& pins_;
   std::array<ViewChanger*, max_processors> changers_{};
   TimeAllowance allowance_;
   std::thread thread_;

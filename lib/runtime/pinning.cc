@@ -51,6 +51,7 @@ Pinning::Result Pinning::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages)
   });
   // Before they are settled: from here on no fault, eviction or prefetch moves them.
   parts_.advice.enter_pin(pages);
+  parts_.gate.wait_for_background();
   if (settle(pages)) {
     record_advice(parts_.layout, pages, {AdviceChange::Kind::pinned, {}});
     if (fresh_pages != nullptr) *fresh_pages = std::move(fresh);

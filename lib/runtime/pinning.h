@@ -12,6 +12,7 @@
 #include "base/page.h"
 #include "migration/advice_effects.h"
 #include "migration/page_engine.h"
+#include "migration/pin_gate.h"
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
 #include "runtime/managed_heap.h"
@@ -31,6 +32,7 @@ class Pinning {
     AdviceEffects& effects;
     ProgramAdvice& advice;
     ManagedHeap& heap;
+    PinGate& gate;
   };
 
   explicit Pinning(const Parts& parts) : parts_(parts) {}

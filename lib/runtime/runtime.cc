@@ -91,7 +91,7 @@ void Runtime::make_engines() {
   };
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_, make_evicting,
                                        options_.transfer_pages_min);
-  sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, changers);
+  sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, pin_gate_, changers);
   background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
   copiers_ =
       std::make_unique<Copiers>([this](unsigned copier) { return make_copy_backend(copier); },
@@ -106,14 +106,14 @@ void Runtime::make_engines() {
       CopyEngine::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       make_plain);
   consolidator_ = std::make_unique<Consolidator>(
-      *engine_, blocks_, changers, static_cast<unsigned>(options_.handler_cpus.size()));
+      *engine_, blocks_, pin_gate_, changers, static_cast<unsigned>(options_.handler_cpus.size()));
   if (options_.coherent() != 0) {
     access_samples_ = std::make_unique<AccessSamples>(blocks_.size());
     if (options_.sampling_per_mille != 0)
-      usage_sampler_ =
-          std::make_unique<UsageSampler>(UsageSampler::Parts{*engine_, blocks_, *changers.front(),
-                                                             *access_samples_, attached_threads_},
-                                         options_.sampling_per_mille);
+      usage_sampler_ = std::make_unique<UsageSampler>(
+          UsageSampler::Parts{*engine_, blocks_, *changers.front(), *access_samples_,
+                              attached_threads_, pin_gate_},
+          options_.sampling_per_mille);
   }
   service_ = std::make_unique<FaultService>(
       arena_.layout(), *engine_, *evictor_, *effects_, blocks_, address_space_,
@@ -137,8 +137,8 @@ void Runtime::make_memory_parts() {
   heap_ = std::make_unique<ManagedHeap>(ManagedHeap::Parts{
       pools_, arena_.layout(), blocks_, address_space_, page_owners_, memory_, host_memory_,
       *engine_, *evictor_, *effects_, *budget_, *advice_, *devices_, *variables_});
-  pinning_ = std::make_unique<Pinning>(
-      Pinning::Parts{pools_, arena_.layout(), blocks_, *engine_, *effects_, *advice_, *heap_});
+  pinning_ = std::make_unique<Pinning>(Pinning::Parts{pools_, arena_.layout(), blocks_, *engine_,
+                                                      *effects_, *advice_, *heap_, pin_gate_});
   inspector_ = std::make_unique<PageInspector>(
       PageInspector::Parts{options_.processor_count(), blocks_, *engine_, *effects_, *heap_});
   fork_hooks_ = std::make_unique<ForkHooks>(host_memory_.adopted(), *variables_);

@@ -167,6 +167,7 @@ class Runtime {
   MemoryRecords memory_;
   StagingMemory staging_{staging_bytes_max};
   AdviceMap advice_map_;
+  PinGate pin_gate_{advice_map_};
   std::vector<std::unique_ptr<ProcessorParts>> processors_;
   // After the processors' parts: the device processes end before these are gone.
   std::unique_ptr<DeviceSupervisor> devices_;

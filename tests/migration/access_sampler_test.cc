@@ -15,7 +15,9 @@ constexpr PageRun some{64, 32};
 struct Setup {
   FakeMachine machine{2, blocks, blocks* pages_per_block};
   PageEngine engine{machine.memories()};
-  AccessSampler sampler{engine, machine.blocks(), machine.changers()};
+  AdviceMap advice;
+  PinGate pins{advice};
+  AccessSampler sampler{engine, machine.blocks(), pins, machine.changers()};
 
   Setup() {
     for (std::uint64_t number = 0; number < blocks; ++number) {
@@ -79,6 +81,16 @@ TEST_CASE("pages in a transfer or a change of view are not unmapped, and do not 
       block.switch_begun(device, some);
   }
   s.sampler.sample(device, 4);
+  for (std::uint64_t number = 0; number < blocks; ++number) {
+    CHECK(s.mapped(number) == some.count);
+    CHECK_FALSE(s.sampled(number));
+  }
+}
+
+TEST_CASE("pinned pages keep their entries, and do not count as idle") {
+  Setup s;
+  s.advice.change(span_of({0}, {0, blocks * pages_per_block}), {AdviceChange::Kind::pinned, {}});
+  s.sampler.sample(device, blocks);
   for (std::uint64_t number = 0; number < blocks; ++number) {
     CHECK(s.mapped(number) == some.count);
     CHECK_FALSE(s.sampled(number));

@@ -18,7 +18,9 @@ constexpr BlockIndex index{1};
 struct Setup {
   FakeMachine machine{2, 3, 3 * pages_per_block};
   PageEngine engine{machine.memories()};
-  Consolidator consolidator{engine, machine.blocks(), machine.changers(), 1};
+  AdviceMap advice;
+  PinGate pins{advice};
+  Consolidator consolidator{engine, machine.blocks(), pins, machine.changers(), 1};
   Block& state = machine.blocks().at(index);
 
   Setup() { engine.scattered_blocks().open(); }
@@ -103,6 +105,22 @@ TEST_CASE("a block with copies elsewhere is left alone until they are gone") {
   CHECK(s.consolidator.consolidate(index));
   CHECK(s.is_entered_whole());
   CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("a block with a pinned page is neither merged nor entered anew until it is unpinned") {
+  Setup s;
+  s.populate_in_parts();
+  const PageSpan pinned = span_of(index, {7, 1});
+  s.advice.change(pinned, {AdviceChange::Kind::pinned, {}});
+  s.machine.failures.push_back({"merge", OpStatus::incomplete, 0});
+  CHECK(s.consolidator.consolidate(index));
+  CHECK(s.machine.failures.size() == 1);
+  CHECK_FALSE(s.is_entered_whole());
+  CHECK(s.maps_all_writable());
+  s.machine.failures.clear();
+  s.advice.change(pinned, {AdviceChange::Kind::unpinned, {}});
+  CHECK(s.consolidator.consolidate(index));
+  CHECK(s.is_entered_whole());
 }
 
 TEST_CASE("a block whose pages Linux cannot merge stays as it is") {

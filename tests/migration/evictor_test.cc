@@ -323,7 +323,9 @@ TEST_CASE("small pools keep nothing free, larger ones at least a block and a six
 
 TEST_CASE("the background thread evicts from a pool that gets full, for the page that came last") {
   Setup s(20, 16);
-  AccessSampler sampler(s.engine, s.machine.blocks(), s.machine.changers());
+  const AdviceMap advice;
+  PinGate pins(advice);
+  AccessSampler sampler(s.engine, s.machine.blocks(), pins, s.machine.changers());
   BackgroundEvictor background(s.engine, s.evictor, sampler);
   background.start();
   // Fills the last block, too. It does not matter whether there is still space for it, or the

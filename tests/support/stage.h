@@ -76,6 +76,9 @@ class Stage {
   // Whether the processor's page table gets an entry for the page, now or soon: page tables are
   // changed in the background, and the machine may be busy.
   bool comes_to_map(int processor, const std::uint64_t* word) const;
+  // The frame in the processor's page table; 0: none, or Linux hides it. With the protection trap
+  // Linux has no entry for an accessible page until the first access: then this reads the page.
+  std::uint64_t frame_of(int processor, const std::uint64_t* word) const;
   // Whether the processors map the same frame, or two frames. Always true if Linux hides frame
   // numbers.
   bool same_frame(int one, int other, const std::uint64_t* word) const;
@@ -86,10 +89,6 @@ class Stage {
   static std::uint64_t faults(int processor);
 
  private:
-  // The frame in the processor's page table; 0: none. With the protection trap Linux has no entry
-  // for an accessible page until the first access: then this reads the page.
-  std::uint64_t frame_of(int processor, const std::uint64_t* word) const;
-
   std::uint64_t* const
       answer_;  // shared with the devices, and never moved: mapped before they start
   Session session_;

@@ -1,7 +1,10 @@
 // Pinned memory stays in the pool where it is, whichever processor accesses it and whatever the
 // advice.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "support/conditions.h"
 #include "support/stage.h"
@@ -49,6 +52,22 @@ TEST_CASE("pinned pages stay where they are, and others map them there", "[syste
       CHECK(stage().same_frame(home, faulting_processor, words.data()));
     }
   }
+}
+
+// Wherry gives whole blocks that came in parts one huge page, 50 ms after the last part.
+TEST_CASE("pinned pages keep their frames in blocks that came in parts", "[system]") {
+  constexpr std::size_t blocks = 8;
+  const Words words((stage(), blocks * 32 * region_words));
+  stage().write_pages(host, words.data(), words.bytes(), 5);
+  pin(words);
+  std::vector<std::uint64_t> frames;
+  for (std::size_t i = 0; i < words.size(); i += page_words)
+    frames.push_back(stage().frame_of(host, words.data() + i));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    moved += stage().frame_of(host, words.data() + i * page_words) != frames[i];
+  CHECK(moved == 0);
 }
 
 TEST_CASE("pinning creates missing pages where a host access would create them", "[system]") {

@@ -1,0 +1,30 @@
+// Keeps the background threads away from the entries and frames of pinned pages. Linux replaces the
+// frames of pages that it merges. A page whose entry was removed faults once more, also inside a
+// system call that finds it touched.
+//
+// A background thread holds `lock` from its look at the pins until its work on these blocks is
+// done. A thread that has entered pins waits for that work, and later work sees the pins.
+#pragma once
+
+#include "base/lock.h"
+#include "pages/advice.h"
+
+namespace wherry::impl {
+
+class PinGate {
+ public:
+  // `advice` outlives this.
+  explicit PinGate(const AdviceMap& advice) : advice_(advice) {}
+
+  // Held by background threads, never together with a block's lock that was taken before.
+  Mutex lock{LockOrder::pins};
+
+  PageMask pinned(BlockIndex block) const REQUIRES(lock) { return advice_.pinned(block); }
+  // Call after pins were entered. Waits at most for one merge of a block, or one batch of samples.
+  void wait_for_background() EXCLUDES(lock) { const LockGuard guard(lock); }
+
+ private:
+  const AdviceMap& advice_;
+};
+
+}  // namespace wherry::impl
