@@ -9,7 +9,7 @@ namespace wherry::tool {
 
 struct RecordOptions {
   std::string file = "wherry.trace";  // a pattern, see trace/trace_name.h
-  std::vector<std::string> program;  // with its arguments
+  std::vector<std::string> program;   // with its arguments
 };
 
 // Adds the command. Parsing stores its options in `options`, which must outlive `app`.
