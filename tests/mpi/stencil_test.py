@@ -87,12 +87,14 @@ class Stencil:
                 with self.subTest(trap=trap, ranks=ranks):
                     self.assert_right(ranks=ranks, **NO_SINGLE_COPY, **trap)
 
-    def test_with_pinned_rows_it_is_right_with_every_trap_and_huge_pages(self):
+    def test_with_pinned_rows_it_is_right_with_every_trap(self):
         for trap in self.traps():
+            # With sigbus, MPICH may abort if there are huge pages (docs/mpi.md, limits).
+            huge = {} if "sigbus" in trap.values() or RUNS == "sigbus" else {
+                "WHERRY_HUGE_PAGES": "auto"}
             for direction in ({}, COPIES_INTO):
                 with self.subTest(trap=trap, direction=direction):
-                    self.assert_right("16", "131072", "20", "pin", WHERRY_HUGE_PAGES="auto",
-                                      **direction, **trap)
+                    self.assert_right("16", "131072", "20", "pin", **huge, **direction, **trap)
 
     def test_every_rank_writes_a_trace_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder:
