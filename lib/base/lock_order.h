@@ -128,6 +128,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::exclusive:
     case LockOrder::engine:
     case LockOrder::modules:
+    case LockOrder::pins:
     case LockOrder::changes:
     case LockOrder::agent:
       return true;
