@@ -21,7 +21,8 @@ bool is_answer(const TraceEvent& event) {
     case EventKind::populate:
     case EventKind::migration:
     case EventKind::duplicate:
-      return event.cause == EventCause::fault || event.cause == EventCause::speculative_prefetch ||
+      return event.cause == EventCause::fault || event.cause == EventCause::sample ||
+             event.cause == EventCause::speculative_prefetch ||
              event.cause == EventCause::thrash_pin;
     case EventKind::remote_map:
       return true;
