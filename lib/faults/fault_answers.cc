@@ -95,6 +95,7 @@ void FaultAnswers::record_answer(const Fault& fault, PageSpan pages, std::uint64
        .bytes = pages.bytes(),
        .thread = message.thread,
        .kind = EventKind::fault,
+       .cause = fault.sample ? EventCause::sample : EventCause::none,
        .access = message.write ? EventAccess::write : EventAccess::read,
        .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
        .destination = index_of(fault.processor)});

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "faults/faults_in_place.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -158,7 +160,8 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   if (const auto owner = near_owner(fault, block, found.facts)) {
     // A sample is noted once, by a handler thread.
     if (fault.in_handler) return Attempt{Outcome::not_here};
-    if (const auto decision = decide_in_place(fault, block, found.facts, *owner, allocation->id)) {
+    if (const auto decision =
+            decide_in_place(fault, block, found.facts, *owner, *shared_.samples)) {
       found.decision = *decision;
       return std::nullopt;
     }
@@ -180,35 +183,6 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
     if (fault.owes_pin) return Attempt{Outcome::not_yet, {}, found.facts.now_ns + memory_pause_ns};
   }
   return std::nullopt;
-}
-
-std::optional<Processor> FaultService::near_owner(const Fault& fault, const LockedBlock& block,
-                                                  const FaultFacts& facts) const {
-  const ProcessorMask near = facts.residents & facts.sharing();
-  if (shared_.samples == nullptr || !fault.table.is_host() || near == 0) return std::nullopt;
-  // Not all sources of faults tell a write to a protected page from one to a page without an entry.
-  if (fault.message.write && block.state.at(fault.table).write_protected.test(facts.page))
-    return std::nullopt;
-  return closest_of(near, fault.processor);
-}
-
-std::optional<Decision> FaultService::decide_in_place(Fault& fault, const LockedBlock& block,
-                                                      const FaultFacts& facts, Processor owner,
-                                                      std::uint64_t allocation) {
-  if (facts.mapped.test(facts.page)) {
-    if (!fault.sample)
-      fault.sample = shared_.samples->note(block, fault.processor, owner, allocation)
-                         ? Fault::Sample::moves
-                         : Fault::Sample::stays;
-    if (fault.sample == Fault::Sample::moves) return std::nullopt;
-    return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
-  }
-  // Its block has just come here, and this thread was faster than the change of the view. If the
-  // policy were asked, several users would take the block from each other all the time. A block
-  // that was evicted looks alike.
-  const bool arrives = !owner.is_host() || block.state.view(fault.table, facts.page) != owner;
-  if (!arrives || (block.state.evicted_from & fault.processor.bit()) != 0) return std::nullopt;
-  return Decision{.destination = owner, .region = facts.stretch, .reason = Reason::resident};
 }
 
 // Nothing is brought ahead that would take the place of what may be needed sooner.

@@ -101,16 +101,6 @@ class FaultService {
   // Step 1. Nothing: `found` is complete. Otherwise why there is nothing to plan.
   std::optional<Attempt> gather(Fault& fault, const LockedBlock& block, Gathered& found)
       REQUIRES(block.state.lock);
-  // The pool that holds the page, if that belongs to a processor that shares the faulting one's
-  // page table with others; nothing: another case, or a write to a page that has copies.
-  std::optional<Processor> near_owner(const Fault& fault, const LockedBlock& block,
-                                      const FaultFacts& facts) const REQUIRES(block.state.lock);
-  // The decision for a fault on a page that stays where it is and only has to be mapped: a sample
-  // of an access to a mapped page (faults/usage_sampler.h), or a page that has just come. Nothing:
-  // the policy decides.
-  std::optional<Decision> decide_in_place(Fault& fault, const LockedBlock& block,
-                                          const FaultFacts& facts, Processor owner,
-                                          std::uint64_t allocation) REQUIRES(block.state.lock);
   // Which blocks to bring ahead once the fault is answered.
   void note_sweep(Fault& fault, const Gathered& found, const Allocation& allocation);
   // Sets the fault's kind where its source does not know it.

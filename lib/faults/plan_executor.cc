@@ -29,8 +29,10 @@ FaultPlan PlanExecutor::plan(Fault& fault, const LockedBlock& block, const Fault
   constraints.reserved = fault.reservation.pages();
   constraints.space_at.reset();
   constraints.no_throttling = fault.throttled_ns >= throttle_limit_ns;
+  Decision explained = decision;
+  if (fault.sample && decision.cause == MoveCause::fault) explained.cause = MoveCause::sample;
   for (;;) {
-    FaultPlan plan = plan_fault(block.state, facts, decision, constraints);
+    FaultPlan plan = plan_fault(block.state, facts, explained, constraints);
     if (plan.kind != FaultPlan::Kind::reserve || !reserve(fault, facts, plan)) return plan;
     // Where there is space has been found only now: that changes the plan.
     if (plan.pages == 0) continue;

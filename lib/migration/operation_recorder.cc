@@ -8,7 +8,8 @@ namespace {
 
 // No processor has accessed pages that move, or are created, for this reason.
 bool is_without_access(MoveCause cause) {
-  return cause != MoveCause::fault && cause != MoveCause::thrash_pin && cause != MoveCause::none;
+  return cause != MoveCause::fault && cause != MoveCause::sample &&
+         cause != MoveCause::thrash_pin && cause != MoveCause::none;
 }
 
 std::int8_t index_of(const std::optional<Processor>& p) {

@@ -50,6 +50,15 @@ ProcessorMask PageEngine::sharing(Processor p) const {
   return table.bit() | (table.is_host() ? coherent_ : 0);
 }
 
+PageMask PageEngine::shown_copies(const LockedBlock& block, Processor p) const {
+  PageMask pages;
+  for (ProcessorMask left = sharing(p) & ~p.bit(); left != 0; left &= left - 1) {
+    const Processor other{std::countr_zero(left)};
+    pages |= block.state.at(other).resident & block.state.resident_beside(other);
+  }
+  return pages;
+}
+
 std::uint64_t PageEngine::arrival_ns() const {
   return page_books_.needs_time() ? clock_() : 0;
 }

@@ -164,6 +164,9 @@ class PageEngine {
   Processor table_of(Processor p) const { return at(p).table; }
   // The processors that share p's page table, p among them.
   ProcessorMask sharing(Processor p) const;
+  // Pages that have copies, one of them in the pool of another processor with p's page table. One
+  // page table shows one copy of a page, and it stays that one.
+  PageMask shown_copies(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // The coherent devices: those without a page table of their own.
   ProcessorMask coherent() const { return coherent_; }
   // Records what others than the engine do to pages.

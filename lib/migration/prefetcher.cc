@@ -249,13 +249,8 @@ Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,
                                                  const LockedBlock& block) const {
   const PageMask wanted = PageMask::of(part.run()) - part.had_turn;
   const ProcessorMask near = parts_.engine.sharing(part.to()) & ~part.to().bit();
-  PageMask stays = parts_.effects.pinned(part.block) - block.state.absent();
-  // One page table shows one copy of a page. Of a page that other page tables have copies of, it
-  // stays the one that is shown.
-  for (ProcessorMask left = near; left != 0; left &= left - 1) {
-    const Processor other{std::countr_zero(left)};
-    stays |= block.state.at(other).resident & block.state.resident_beside(other);
-  }
+  const PageMask stays = (parts_.effects.pinned(part.block) - block.state.absent()) |
+                         parts_.engine.shown_copies(block, part.to());
   const PageMask missing = wanted - block.state.at(part.to()).resident - stays;
   const PageMask free = missing - block.state.in_flight();
   const PageRun first = free.next_run(0);

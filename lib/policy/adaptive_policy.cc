@@ -174,7 +174,7 @@ Opinion AdaptivePolicy::pin_there(const FaultFacts& facts, Processor at, PageRun
 ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
                                          std::unique_ptr<BlockHistory>& history) const {
   if (!differs_ || arrival.is_copy || arrival.cause == MoveCause::thrash_pin) return 0;
-  const bool wanted = arrival.cause == MoveCause::fault;
+  const bool wanted = arrival.cause == MoveCause::fault || arrival.cause == MoveCause::sample;
   // The program itself has determined the location: the earlier history says nothing about the next
   // accesses.
   if (!wanted && arrival.cause != MoveCause::eviction) {

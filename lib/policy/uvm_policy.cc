@@ -75,6 +75,7 @@ ProcessorMask UvmPolicy::on_arrival(const Arrival& arrival,
   if (!parameters_.detects_thrashing) return 0;
   switch (arrival.cause) {
     case MoveCause::fault:
+    case MoveCause::sample:
       if (arrival.is_copy) break;
       // Called in the middle of a move, which must not fail. Without memory the move is not
       // counted.

@@ -84,6 +84,7 @@ wherry::page_arrival::cause to_theirs(MoveCause cause) {
   using Cause = wherry::page_arrival::cause;
   switch (cause) {
     case MoveCause::fault:
+    case MoveCause::sample:
       return Cause::fault;
     case MoveCause::thrash_pin:
       return Cause::stay;

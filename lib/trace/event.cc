@@ -7,8 +7,9 @@ namespace wherry::impl {
 namespace {
 
 constexpr std::array<std::string_view, event_causes> causes{
-    "none", "fault",    "user prefetch", "speculative prefetch", "eviction", "thrash pin", "advice",
-    "copy", "creation", "release"};
+    "none",     "fault",      "user prefetch", "speculative prefetch",
+    "eviction", "thrash pin", "advice",        "copy",
+    "creation", "release",    "sample"};
 
 }  // namespace
 

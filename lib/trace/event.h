@@ -50,8 +50,10 @@ enum class EventCause : std::uint8_t {
   copy,      // a copy or a fill by the library
   creation,  // pages created before their first access
   release,   // the memory was freed or discarded
+  // A sample of an access to a mapped page (faults/usage_sampler.h). Also of the fault itself.
+  sample,
 };
-inline constexpr unsigned event_causes = 10;
+inline constexpr unsigned event_causes = 11;
 
 enum class EventAccess : std::uint8_t {
   none,

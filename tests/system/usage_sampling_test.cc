@@ -1,10 +1,15 @@
 // Pages of coherent devices follow the threads that use them, although mapped pages do not fault.
+#include <wherry/explain.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
+#include <vector>
 #include <wherry/wherry.hpp>
 
 #include "support/conditions.h"
@@ -71,6 +76,43 @@ TEST_CASE("pages follow the threads that use them, and a new phase moves them ag
     on_thread_of(user, [&] { came = comes_to(user, words); });
     CHECK(came);
   }
+}
+
+TEST_CASE("faults and moves that come from samples say so", "[system]") {
+  Stage& s = stage();
+  const Words words{2 * block_words};
+  s.write_pages(host, words.data(), words.bytes(), 1);
+  constexpr std::uint64_t kinds =
+      WHERRY_EVENT_BIT(WHERRY_EVENT_FAULT) | WHERRY_EVENT_BIT(WHERRY_EVENT_MIGRATION);
+  WHERRY_TRY(wherryStartEvents(kinds, 0));
+  bool came = false;
+  on_thread_of(device0, [&] { came = comes_to(device0, words); });
+  WHERRY_TRY(wherryStopEvents());
+  REQUIRE(came);
+  std::vector<wherryEvent> events(16384);
+  events[0].size = sizeof(wherryEvent);
+  std::size_t count = 0;
+  WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &count));
+  events.resize(count);
+  const auto are_of_samples = [&](int kind) {
+    return std::ranges::any_of(events, [kind](const wherryEvent& event) {
+      return event.kind == kind && event.cause == WHERRY_CAUSE_SAMPLE &&
+             event.destination == index_of(device0);
+    });
+  };
+  CHECK(are_of_samples(WHERRY_EVENT_FAULT));
+  CHECK(are_of_samples(WHERRY_EVENT_MIGRATION));
+
+  wherryExplanation explanation{};
+  explanation.size = sizeof explanation;
+  WHERRY_TRY(wherryExplainPage(address_of(words.data()), &explanation));
+  REQUIRE(explanation.decisions > 0);
+  CHECK(explanation.decision[0].cause == WHERRY_CAUSE_SAMPLE);
+  CHECK(explanation.decision[0].faulting_processor == index_of(device0));
+  std::array<char, 4096> text{};
+  WHERRY_TRY(wherryDescribePage(address_of(words.data()), text.data(), text.size(), nullptr));
+  CHECK(std::string_view(text.data()).find("device 0 wrote it, as samples show") !=
+        std::string_view::npos);
 }
 
 TEST_CASE("pages that two processors use alike move rarely, and lose nothing", "[system]") {

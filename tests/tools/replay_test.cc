@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "pages/sampled_use.h"
 #include "replay/oracle.h"
 #include "replay/policy_machine.h"
 #include "runtime/policy_source.h"
@@ -77,6 +78,22 @@ class Run {
                 .cause = EventCause::fault,
                 .source = static_cast<std::int8_t>(from),
                 .destination = static_cast<std::int8_t>(to)});
+  }
+  // A fault on a page that was mapped.
+  Run& sample(int processor, std::uint64_t page, std::uint64_t time) {
+    touch(processor, page, time, us, false);
+    trace_.events.back().cause = EventCause::sample;
+    return *this;
+  }
+  // The latest event is of that thread.
+  Run& by_thread(std::uint32_t thread) {
+    trace_.events.back().thread = thread;
+    return *this;
+  }
+  // The device uses the host's page table.
+  Run& coherently() {
+    trace_.machine.processors[device].kind = TraceProcessor::Kind::coherent;
+    return *this;
   }
   Run& launch(EventKind begin_or_end, std::uint64_t time) {
     return add({.time_ns = start + time, .kind = begin_or_end, .destination = device});
@@ -420,6 +437,129 @@ TEST_CASE("read-mostly pages are copied, and a write ends the copies") {
   CHECK(counts.duplicated_pages == 1);
   CHECK(counts.migrations == 0);
   CHECK(counts.faults == 3);
+}
+
+TEST_CASE("a coherent device accesses pages in the host's view without a fault, in any pool") {
+  Run run = ping_pong(11, 100 * us);
+  const MachineCounts counts = run.coherently().under("migrate-always").counts;
+  CHECK(counts.faults == 1);
+  CHECK(counts.samples == 0);
+  CHECK(counts.migrations == 0);
+  CHECK(counts.mapped_pages == 0);
+}
+
+TEST_CASE("a coherent device's first touch creates the whole block, also for the host") {
+  Run run(block_size);
+  run.coherently().touch(device, 0, 10 * us).touch(host, 300, 200 * us);
+  CHECK(run.under("migrate-always").counts.faults == 1);
+}
+
+TEST_CASE("a block moves to a coherent device when samples show that the device uses it most") {
+  Run run(8 * page_size);
+  run.coherently();
+  for (std::uint64_t page = 0; page < 8; ++page) run.touch(host, page, (1 + page) * 10 * us);
+  const auto sample = [&](int processor, std::uint64_t time) { run.sample(processor, 3, time); };
+  for (unsigned i = 0; i < SampledUse::lead_needed - 1; ++i) sample(device, (2 + i) * 100 * us);
+  MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.migrations == 0);
+  CHECK(counts.samples == SampledUse::lead_needed - 1);
+  CHECK(counts.faults == 8 + SampledUse::lead_needed - 1);
+
+  SECTION("the device leads") {
+    sample(device, 1000 * us);
+    run.touch(host, 5, 1100 * us);
+    counts = run.under("migrate-always").counts;
+    CHECK(counts.migrations == 1);
+    CHECK(counts.migrated_pages == 8);
+    CHECK(counts.samples == SampledUse::lead_needed);
+    CHECK(counts.faults == 8 + SampledUse::lead_needed);
+    CHECK(run.under("first-touch").counts.migrations == 0);
+  }
+  SECTION("the host uses it, too") {
+    sample(host, 1000 * us);
+    sample(device, 1100 * us);
+    CHECK(run.under("migrate-always").counts.migrations == 0);
+  }
+  SECTION("the memory was freed and allocated again") {
+    run.add({.time_ns = start + 1000 * us, .address = base, .kind = EventKind::free})
+        .add({.time_ns = start + 1100 * us,
+              .address = base,
+              .bytes = 8 * page_size,
+              .kind = EventKind::allocation})
+        .touch(host, 3, 1200 * us);
+    sample(device, 1300 * us);
+    CHECK(run.under("migrate-always").counts.migrations == 0);
+  }
+}
+
+TEST_CASE("a block that is to move to a coherent device still moves as one after a wait") {
+  Run run(8 * page_size);
+  run.coherently();
+  for (std::uint64_t page = 0; page < 7; ++page) run.touch(host, page, (1 + page) * 10 * us);
+  for (unsigned i = 0; i < SampledUse::lead_needed - 1; ++i)
+    run.sample(device, 3, (2 + i) * 100 * us);
+  // The host has just got the page when the sample comes that moves the block.
+  run.touch(host, 7, 1000 * us).sample(device, 7, 1002 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.migrations == 1);
+  CHECK(counts.migrated_pages == 8);
+}
+
+TEST_CASE("read-mostly makes no second copy for a coherent device") {
+  Run run(page_size);
+  run.coherently()
+      .touch(host, 0, 10 * us)
+      .advise(AdviceDetail::set_read_mostly, 20 * us, 1)
+      .touch(device, 0, 100 * us, us, false);
+  for (unsigned i = 0; i < 2 * SampledUse::lead_needed; ++i)
+    run.sample(device, 0, (2 + i) * 100 * us);
+  CHECK(run.under("migrate-always").counts.duplicated_pages == 0);
+  CHECK(run.under("migrate-always").counts.migrations == 0);
+  run.advise(AdviceDetail::prefetch, 2000 * us, 1, device);
+  CHECK(run.under("migrate-always").counts.duplicated_pages == 0);
+  CHECK(run.under("migrate-always").counts.migrations == 1);
+}
+
+TEST_CASE("accessed-by has no effect for a coherent device") {
+  Run run(page_size);
+  run.advise(AdviceDetail::set_accessed_by, 5 * us, 1, device).touch(host, 0, 100 * us);
+  CHECK(run.under("migrate-always").counts.mapped_pages == 1);
+  CHECK(run.coherently().under("migrate-always").counts.mapped_pages == 0);
+}
+
+TEST_CASE("prefetched pages of a coherent device are mapped for the host") {
+  Run run(page_size);
+  run.coherently()
+      .touch(host, 0, 10 * us)
+      .advise(AdviceDetail::prefetch, 100 * us, 1, device)
+      .touch(host, 0, 200 * us)
+      .touch(device, 0, 300 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.faults == 1);
+  CHECK(counts.migrations == 1);
+}
+
+TEST_CASE("a thread that counts as several processors does one thing after the other") {
+  CostModel costs = round_costs();
+  costs.populate_host.fixed_ns = 100.0 * us;
+  Run run(2 * block_size);
+  run.coherently()
+      .touch(host, 0, 10 * us)
+      .touch(device, pages_per_block, 20 * us)
+      .by_thread(100)
+      .end(21 * us);
+  // The host's view of the device's block changes in 5 us.
+  CHECK(run.under("migrate-always", costs).time_ns == (10 + 100 + 9 + 1 + 5) * us);
+}
+
+TEST_CASE("a thread that counts as a coherent device depends on the program, not on a launch") {
+  Run run(2 * block_size);
+  run.coherently()
+      .touch(host, 0, 10 * us, 100 * us)
+      .advise(AdviceDetail::set_read_mostly, 115 * us, 1)
+      .touch(device, pages_per_block, 125 * us, 100 * us)
+      .end(225 * us);
+  CHECK(run.under("migrate-always").time_ns == (10 + 1 + 5 + 10 + 1 + 5) * us);
 }
 
 TEST_CASE("a preferred location keeps its pages, whatever the policy") {

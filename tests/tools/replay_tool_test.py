@@ -53,7 +53,9 @@ class Predict(Folder):
     the
         recorded time, independent of this machine."""
 
-    def assert_migrations_are_predicted(self, policy, *program, environment=TWO_SMALL):
+    def assert_migrations_are_predicted(self, policy, *program, environment=TWO_SMALL,
+                                        counts=("migrations", "migrated_pages",
+                                                "remotely_mapped_pages")):
         self.record(*program, "--policy", policy, environment=environment)
         trap = json.loads(wherry("trace", self.trace, "--format", "json").stdout)["machine"]["trap"]
         if trap == "mprotect":
@@ -61,7 +63,7 @@ class Predict(Folder):
                           "so far")
         report = self.replay("--policy", policy)
         recorded, predicted = report["recorded"], report["policies"][policy]
-        for key in ("migrations", "migrated_pages", "remotely_mapped_pages"):
+        for key in counts:
             self.assertLessEqual(abs(predicted[key] - recorded[key]), 0.1 * recorded[key] + 16,
                                  (key, report))
         self.assertGreater(predicted["of_recorded"], 0.75, report)
@@ -82,6 +84,16 @@ class Predict(Folder):
     def test_advised_memory(self):
         self.assert_migrations_are_predicted("migrate-always", "cg", "--poisson", 64, "--devices",
                                              2, "--advise")
+
+    def test_coherent_devices(self):
+        environment = {"WHERRY_DEVICES": "kind=coherent,capacity=64M,workers=1;"
+                                         "kind=coherent,capacity=64M,workers=1",
+                       "WHERRY_SAMPLING": "20"}
+        recorded = self.assert_migrations_are_predicted(
+            "migrate-always", "cg", "--poisson", 256, "--devices", 2, environment=environment,
+            counts=("faults", "samples", "migrations", "migrated_pages"))
+        self.assertGreater(recorded["samples"], 0)
+        self.assertIn("are samples", wherry("replay", self.trace, "--cost", self.costs).stdout)
 
 
 class Replay(Folder):

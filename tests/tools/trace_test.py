@@ -26,6 +26,8 @@ from cli_test import Case, wherry
 # Under this policy every move has a fault as its cause.
 DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1", "WHERRY_POLICY": "migrate-always"}
 
+COHERENT = "kind=coherent,capacity=64M,workers=1;kind=coherent,capacity=64M,workers=1"
+
 
 def record(trace, *program, environment=DEVICE):
     return wherry("record", "-o", trace, "--", *program, environment=environment)
@@ -135,6 +137,38 @@ class Recorded(Case):
             self.assertGreater(int(lines[name][0]), 0, name)
             self.assertEqual(int(lines[name][0]), sum(event["name"] == name for event in faults))
         self.assertIn("No event was dropped.", text)
+
+    def test_samples_say_so_in_every_report(self):
+        self.assertFalse([event for event in self.events()
+                          if event["kind"] == "fault" and event["cause"] != "none"])
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        trace = pathlib.Path(folder.name) / "coherent.trace"
+        done = record(trace, cli_test.PROGRAM, "cg", "--poisson", "256", "--devices", "2",
+                      environment={"WHERRY_DEVICES": COHERENT, "WHERRY_SAMPLING": "20"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        def report(form):
+            return wherry("trace", trace, "--format", form).stdout
+
+        table = json.loads(report("json"))
+        self.assertEqual([processor["kind"] for processor in table["machine"]["processors"]],
+                         ["host", "coherent", "coherent"])
+        causes = collections.Counter(event["cause"] for event in table["events"]
+                                     if event["kind"] == "fault")
+        self.assertEqual(set(causes), {"none", "sample"})
+        samples = causes["sample"]
+        rows = csv.DictReader(io.StringIO(report("csv"), newline=""))
+        self.assertEqual(sum((row["kind"], row["cause"]) == ("fault", "sample") for row in rows),
+                         samples)
+        slices = json.loads(report("chrome"))["traceEvents"]
+        self.assertEqual(sum(event.get("cat", "").startswith("faults")
+                             and event["args"].get("cause") == "sample" for event in slices),
+                         samples)
+        lines = {line[:40].strip(): line[40:].split()
+                 for line in report("summary").splitlines()}
+        self.assertEqual(int(lines["fault, sample"][0]), samples)
+        self.assertEqual(int(lines["fault"][0]), causes["none"])
 
     def test_a_trace_that_breaks_off_is_reported_up_to_there(self):
         whole = self.trace.read_bytes()

@@ -41,6 +41,7 @@ Row recorded_row(const Trace& trace) {
     switch (event.kind) {
       case EventKind::fault:
         ++counts.faults;
+        if (event.cause == impl::EventCause::sample) ++counts.samples;
         row.result.stall_ns += event.duration_ns;
         break;
       case EventKind::migration:
@@ -86,6 +87,7 @@ std::uint64_t dropped_events(const Trace& trace) {
 Json to_json(const Row& row, const Row& recorded) {
   const replay::MachineCounts& counts = row.result.counts;
   return {{"faults", counts.faults},
+          {"samples", counts.samples},
           {"migrations", counts.migrations},
           {"migrated_pages", counts.migrated_pages},
           {"migrated_bytes", counts.migrated_pages * impl::page_size},
@@ -136,6 +138,11 @@ std::string as_text(const Trace& trace, double scale, const Row& recorded,
   for (const Row& row : rows) add(row);
   text += fmt::format("\nCosts are {:.2f} times those of the file, as recorded migrations were.\n",
                       scale);
+  if (const std::uint64_t samples = recorded.result.counts.samples)
+    text += fmt::format(
+        "\n{} recorded faults are samples of accesses to mapped pages; other such accesses are "
+        "unknown.\n",
+        samples);
   if (!trace.complete) text += "\nThe trace breaks off: these are the counts up to its end.\n";
   if (const std::uint64_t dropped = dropped_events(trace))
     text += fmt::format("\n{} events were dropped when this was recorded: counts are too low.\n",

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "event_names.h"
@@ -29,6 +30,8 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
+constexpr std::array<std::string_view, 3> processor_kinds{"host", "isolated", "coherent"};
+
 Json machine_json(const impl::TraceMachine& machine) {
   Json json{{"program", machine.program},
             {"process", machine.process},
@@ -43,11 +46,13 @@ Json machine_json(const impl::TraceMachine& machine) {
             {"processors", Json::array()}};
   int index = 0;
   for (const impl::TraceProcessor& processor : machine.processors)
-    json["processors"].push_back({{"name", processor_name(index++)},
-                                  {"capacity", processor.capacity},
-                                  {"concurrent", processor.concurrent},
-                                  {"workers", processor.workers},
-                                  {"nodes", processor.nodes}});
+    json["processors"].push_back(
+        {{"name", processor_name(index++)},
+         {"kind", processor_kinds[static_cast<std::size_t>(processor.kind)]},
+         {"capacity", processor.capacity},
+         {"concurrent", processor.concurrent},
+         {"workers", processor.workers},
+         {"nodes", processor.nodes}});
   return json;
 }
 

@@ -22,8 +22,8 @@ constexpr std::size_t smallest_event = offsetof(wherryEvent, bytes) + sizeof(std
 // The public constants have the values of those in trace/event.h.
 static_assert(WHERRY_EVENT_ADVICE + 1 == event_kinds &&
               WHERRY_EVENT_ADVICE == static_cast<int>(EventKind::advice));
-static_assert(WHERRY_CAUSE_RELEASE + 1 == event_causes &&
-              WHERRY_CAUSE_RELEASE == static_cast<int>(EventCause::release));
+static_assert(WHERRY_CAUSE_SAMPLE + 1 == event_causes &&
+              WHERRY_CAUSE_SAMPLE == static_cast<int>(EventCause::sample));
 static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&
               WHERRY_ADVICE_PREFETCH == static_cast<int>(AdviceDetail::prefetch));
 static_assert(WHERRY_EVENT_WRITE == static_cast<int>(EventAccess::write));

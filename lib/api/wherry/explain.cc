@@ -105,8 +105,9 @@ std::string decision_text(const wherryDecision& decision, std::uint64_t now) {
   if (decision.faulting_processor == WHERRY_NO_PROCESSOR)
     text += fmt::format("{}", to_string(static_cast<EventCause>(decision.cause)));
   else
-    text += fmt::format("{} {} it", processor_text(decision.faulting_processor),
-                        decision.access == WHERRY_EVENT_WRITE ? "wrote" : "read");
+    text += fmt::format("{} {} it{}", processor_text(decision.faulting_processor),
+                        decision.access == WHERRY_EVENT_WRITE ? "wrote" : "read",
+                        decision.cause == WHERRY_CAUSE_SAMPLE ? ", as samples show" : "");
   if (decision.source == WHERRY_NO_PROCESSOR)
     text += fmt::format("; it was created at {}", processor_text(decision.destination));
   else if (decision.source != decision.destination)

@@ -59,7 +59,11 @@ typedef enum {
   WHERRY_CAUSE_ADVICE = 6,   /* advice of the program, or wherryPinPages */
   WHERRY_CAUSE_COPY = 7,     /* a copy or a fill by the library */
   WHERRY_CAUSE_CREATION = 8, /* pages that are created before any access */
-  WHERRY_CAUSE_RELEASE = 9   /* the pages were freed or discarded */
+  WHERRY_CAUSE_RELEASE = 9,  /* the pages were freed or discarded */
+  /* Samples showed who uses the pages of coherent devices. Also of a fault: its page was mapped,
+   * and the library had removed the entry to learn of the next access. Other faults have the cause
+   * NONE. */
+  WHERRY_CAUSE_SAMPLE = 10
 } wherryEventCause;
 
 #define WHERRY_EVENT_READ 1

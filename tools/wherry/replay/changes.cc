@@ -140,14 +140,15 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     if (needed != 0 && !memory_.reserve(to, needed, reservation)) return;
     const LockedBlock block({number}, memory_.blocks().at({number}));
     const PageMask missing = PageMask::of(run) - block.state.at(to).resident -
-                             (memory_.effects().pinned(block.index) - block.state.absent());
+                             (memory_.effects().pinned(block.index) - block.state.absent()) -
+                             memory_.engine().shown_copies(block, to);
     needed = missing.count();
     // For the space, pages of this block may have been evicted.
     if (!reservation.try_grow(capacity, needed)) continue;
     if (cause == MoveCause::prefetch)
       memory_.meter().cost_ns += costs_.prefetch_page_ns * static_cast<double>(needed);
     bring(block, missing, to, cause, reservation);
-    (void)memory_.effects().show(block, PageMask::of(run), to);
+    (void)memory_.effects().show(block, PageMask::of(run), memory_.engine().table_of(to));
     (void)memory_.effects().follow(block, run);
     return;
   }
@@ -160,8 +161,9 @@ void Machine::bring(const LockedBlock& block, PageMask left, Processor to, MoveC
   for (PageRun next = left.next_run(0); next.count != 0; next = left.next_run(0)) {
     const impl::ProcessorMask residents = block.state.residents(next.first);
     const Processor from{residents == 0 ? 0 : std::countr_zero(residents)};
-    const bool copy =
-        stretches_.at(number, next.first).advice.read_mostly || std::popcount(residents) > 1;
+    const bool is_copied = stretches_.at(number, next.first).advice.read_mostly &&
+                           (residents & engine.sharing(to)) == 0;
+    const bool copy = is_copied || std::popcount(residents) > 1;
     PageMask alike = left & (residents == 0 ? block.state.absent() : block.state.at(from).resident);
     if (residents != 0 && !copy) alike -= block.state.resident_beside(from);
     const PageRun part = alike.run_around(next.first);

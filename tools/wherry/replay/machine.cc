@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "faults/faults_in_place.h"
+
 namespace wherry::replay {
 namespace {
 
@@ -51,6 +53,7 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
       executor_(memory_.engine(), memory_.effects(), measured_, Meter::last_arrival_ns),
       temporary_pins_(memory_.engine(), memory_.effects(), memory_.blocks(), policy,
                       Meter::last_arrival_ns),
+      samples_(memory_.blocks().size()),
       busy_(setting.blocks.size()) {
   std::iota(by_address_.begin(), by_address_.end(), 0u);
   std::ranges::sort(by_address_, {}, [this](std::uint32_t number) { return blocks_[number]; });
@@ -67,13 +70,13 @@ MachineCounts Machine::counts() const {
 }
 
 bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns) {
-  if (const Busy& busy = busy_[touch.block]; busy.until_ns > now_ns && busy.delays(touch))
-    return false;
+  if (touch.sampled || (busy_[touch.block].until_ns > now_ns && is_delayed(touch))) return false;
   Block& block = memory_.blocks().at({touch.block});
   const impl::LockGuard guard(block.lock);
   const Processor p = touch.faulting_processor;
-  if (!open_to(block, p, touch.write).test(touch.page)) return false;
-  const Processor owner = block.view(p, touch.page);
+  const Processor table = table_of(touch);
+  if (!open_in(block, table, touch.write).test(touch.page)) return false;
+  const Processor owner = block.view(table, touch.page);
   memory_.note_hit({touch.block}, owner);
   const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
   extra_ns = owner == p || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
@@ -84,12 +87,18 @@ std::optional<unsigned> Machine::first_missing(const Touch& touch, const PageMas
   if (pages.none()) return std::nullopt;
   Block& block = memory_.blocks().at({touch.block});
   const impl::LockGuard guard(block.lock);
-  const PageRun run = (pages - open_to(block, touch.faulting_processor, touch.write)).next_run(0);
+  const PageRun run = (pages - open_in(block, table_of(touch), touch.write)).next_run(0);
   return run.count == 0 ? std::nullopt : std::optional(run.first);
 }
 
-impl::PageMask Machine::open_to(const Block& block, Processor p, bool write) {
-  const impl::ProcessorPages& its = block.at(p);
+bool Machine::is_delayed(const Touch& touch) {
+  const Busy& busy = busy_[touch.block];
+  return table_of(touch) == busy.table &&
+         !(touch.write ? busy.writable : busy.readable).test(touch.page);
+}
+
+impl::PageMask Machine::open_in(const Block& block, Processor table, bool write) {
+  const impl::ProcessorPages& its = block.at(table);
   return write ? its.mapped - its.write_protected : its.mapped;
 }
 
@@ -98,7 +107,8 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
   const Stretch& stretch = stretches_.at(touch.block, touch.page);
   FaultFacts facts;
   facts.faulting_processor = p;
-  facts.table = p;
+  facts.table = table_of(touch);
+  facts.coherent = memory_.engine().coherent();
   facts.block = {blocks_[touch.block]};
   facts.page = touch.page;
   facts.processors = memory_.engine().processors();
@@ -116,12 +126,13 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
 
 Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   const Processor p = touch.faulting_processor;
+  const Processor table = table_of(touch);
   Block& state = memory_.blocks().at({touch.block});
   Busy& busy = busy_[touch.block];
   if (busy.until_ns > now_ns) {
     const impl::LockGuard guard(state.lock);
     // Threads that wait for the same pages are woken together.
-    const bool comes = busy.delays(touch) && open_to(state, p, touch.write).test(touch.page);
+    const bool comes = is_delayed(touch) && open_in(state, table, touch.write).test(touch.page);
     if (comes) ++counts_.faults;
     return {comes, busy.until_ns};
   }
@@ -129,7 +140,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
     return {false, now_ns + wait_ns};
   memory_.begin(now_ns);
   if (!touch.fault)
-    touch.fault.emplace(p, p, impl::FaultMessage{.write = touch.write},
+    touch.fault.emplace(p, table, impl::FaultMessage{.write = touch.write},
                         impl::span_of({touch.block}, {touch.page, 1}).first,
                         Meter::last_arrival_ns);
   Fault& fault = *touch.fault;
@@ -138,7 +149,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   do {
     {
       const LockedBlock block({touch.block}, state);
-      busy = {0, open_to(block.state, p, false), open_to(block.state, p, true), p};
+      busy = {0, open_in(block.state, table, false), open_in(block.state, table, true), table};
       attempt = this->attempt(touch, block, now_ns, arrivals);
     }
     if (attempt.outcome == Outcome::not_yet) {
@@ -149,8 +160,9 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
         !memory_.reserve(attempt.destination, attempt.pages, fault.reservation))
       fault.constraints.narrow_for_space(attempt.is_for_many);
   } while (attempt.outcome == Outcome::space_needed);
-  touch.fault.reset();
   ++counts_.faults;
+  if (fault.sample) ++counts_.samples;
+  touch.fault.reset();
   const std::uint64_t end_ns = memory_.meter().end_ns();
   // If nothing came, the recorded time passed for the thread, and the block was not in use.
   const std::uint64_t minor_end_ns = now_ns + static_cast<std::uint64_t>(costs_.minor_ns);
@@ -165,15 +177,17 @@ FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint6
                               Arrivals& arrivals) {
   Fault& fault = *touch.fault;
   const FaultFacts facts = facts_of(touch, block.state, now_ns);
+  const auto in_place = decide_in_place(fault, block, facts);
   const impl::Decision decision =
-      impl::decide_fault(rules_, policy_, block.state, facts, fault.constraints);
+      in_place ? *in_place
+               : impl::decide_fault(rules_, policy_, block.state, facts, fault.constraints);
   if (decision.pin_begins)
     (void)temporary_pins_.begin(block.index, decision.region, decision.destination,
                                 decision.pin_until_ns);
   const FaultPlan plan = executor_.plan(fault, block, facts, decision);
   switch (plan.kind) {
     case FaultPlan::Kind::wait:
-      return wait(fault, plan, now_ns);
+      return wait(fault, plan, facts);
     case FaultPlan::Kind::reserve:
       return FaultAttempt::space_needed(plan);
     case FaultPlan::Kind::transfer:
@@ -187,14 +201,24 @@ FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint6
   return execute(touch, block, facts, plan, arrivals);
 }
 
-FaultAttempt Machine::wait(Fault& fault, const FaultPlan& plan, std::uint64_t now_ns) {
+std::optional<impl::Decision> Machine::decide_in_place(Fault& fault, const LockedBlock& block,
+                                                       const FaultFacts& facts) {
+  const auto owner = impl::near_owner(fault, block, facts);
+  if (!owner) return std::nullopt;
+  fault.allocation_id =
+      stretches_.at(static_cast<std::uint32_t>(block.index.value), facts.page).allocation;
+  return impl::decide_in_place(fault, block, facts, *owner, samples_);
+}
+
+FaultAttempt Machine::wait(Fault& fault, const FaultPlan& plan, const FaultFacts& facts) {
   if (plan.waits_for != FaultPlan::WaitsFor::policy) {
-    fault.constraints.region_only = true;
+    // A block that moves as one waits as one.
+    fault.constraints.region_only = fault.constraints.region_only || !facts.moves_blocks;
     return {.outcome = Outcome::not_yet, .due = plan.until_ns};
   }
   ++counts_.throttled;
-  const std::uint64_t until = std::max(plan.until_ns, now_ns + look_again_ns);
-  fault.throttled_ns += until - now_ns;
+  const std::uint64_t until = std::max(plan.until_ns, facts.now_ns + look_again_ns);
+  fault.throttled_ns += until - facts.now_ns;
   return {.outcome = Outcome::not_yet, .due = until};
 }
 
@@ -217,7 +241,7 @@ FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const Faul
   if (const std::uint64_t pages = memory_.sum(&Counters::mapped_remotely) - mapped;
       pages != 0 && arrivals.pages == 0)
     arrivals = {static_cast<std::uint16_t>(pages), impl::EventKind::remote_map,
-                impl::index_of(facts.faulting_processor)};
+                impl::index_of(facts.table)};
   const double cost_ns = meter.cost_ns - before_ns;
   // What happens as it was recorded takes as long as it took.
   if (is_as_recorded(touch, arrivals))

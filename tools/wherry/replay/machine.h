@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "faults/access_samples.h"
 #include "faults/plan_executor.h"
 #include "faults/temporary_pins.h"
 #include "policy/advice_rules.h"
@@ -23,6 +24,7 @@ namespace wherry::replay {
 
 struct MachineCounts {
   std::uint64_t faults = 0;
+  std::uint64_t samples = 0;     // of accesses to mapped pages, among the faults
   std::uint64_t migrations = 0;  // as often as pages moved together
   std::uint64_t migrated_pages = 0;
   std::uint64_t mapped_pages = 0;  // remotely
@@ -39,6 +41,7 @@ struct Touch {
   unsigned page = 0;
   impl::Processor faulting_processor;
   bool write = false;
+  bool sampled = false;  // it was recorded as a sample, so that it faults also on a mapped page
   RecordedAnswer recorded;
   std::optional<impl::Fault> fault = {};  // that it became
 };
@@ -53,8 +56,8 @@ class Machine {
   // All outlive the machine.
   Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy);
 
-  // Whether the access needs no fault. If so, `extra_ns` is the time that it takes longer because
-  // its page is in another pool.
+  // Whether the access needs no fault: its page is mapped, and it is no sample. If so, `extra_ns`
+  // is the time that it takes longer because its page is in another pool.
   bool access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns);
   // The first of these pages of the accessed block on which the same access would fault. Nothing:
   // there is none.
@@ -78,29 +81,34 @@ class Machine {
   using Outcome = impl::FaultAttempt::Outcome;
 
   // A fault on the block is being handled until then. The page state has its outcome from the
-  // start; the faulting processor sees it at the end.
+  // start; those who use the page table of the faulting processor see it at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
-    // Pages that the processor could read, and write, before.
+    // Pages that could be read, and written, before.
     PageMask readable;
     PageMask writable;
-    Processor faulting_processor;
-
-    // Whether the access has to wait, if the page state permits it.
-    bool delays(const Touch& touch) const {
-      return touch.faulting_processor == faulting_processor &&
-             !(touch.write ? writable : readable).test(touch.page);
-    }
+    Processor table;
   };
 
-  // Pages that p accesses without a fault.
-  static PageMask open_to(const Block& block, Processor p, bool write) REQUIRES(block.lock);
+  // The processor in whose page table the access looks for its page.
+  Processor table_of(const Touch& touch) {
+    return memory_.engine().table_of(touch.faulting_processor);
+  }
+  // Whether the access has to wait for a fault that is being handled, if the page state permits it.
+  bool is_delayed(const Touch& touch);
+  // Pages that are accessed through the table without a fault.
+  static PageMask open_in(const Block& block, Processor table, bool write) REQUIRES(block.lock);
   impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
       REQUIRES(block.lock);
   // `arrivals`: what came for it, or was mapped.
   impl::FaultAttempt attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns,
                              Arrivals& arrivals) REQUIRES(block.state.lock);
-  impl::FaultAttempt wait(impl::Fault& fault, const impl::FaultPlan& plan, std::uint64_t now_ns);
+  // What the policy is not asked about: the page stays, and is mapped.
+  std::optional<impl::Decision> decide_in_place(impl::Fault& fault, const LockedBlock& block,
+                                                const impl::FaultFacts& facts)
+      REQUIRES(block.state.lock);
+  impl::FaultAttempt wait(impl::Fault& fault, const impl::FaultPlan& plan,
+                          const impl::FaultFacts& facts);
   impl::FaultAttempt execute(Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
                              const impl::FaultPlan& plan, Arrivals& arrivals)
       REQUIRES(block.state.lock);
@@ -127,6 +135,7 @@ class Machine {
   impl::FaultCosts measured_;  // by the executor; a replay's policies get the cost model's
   impl::PlanExecutor executor_;
   impl::TemporaryPins temporary_pins_;
+  impl::AccessSamples samples_;
   std::vector<Busy> busy_;                              // by block
   std::map<impl::PageIndex, impl::Reservation> owned_;  // devices' own memory, by first page
   MachineCounts counts_;                                // those that the library does not count

@@ -21,7 +21,8 @@ bool is_answer(const TraceEvent& event) {
     case EventKind::populate:
     case EventKind::migration:
     case EventKind::duplicate:
-      return event.cause == EventCause::fault || event.cause == EventCause::speculative_prefetch ||
+      return event.cause == EventCause::fault || event.cause == EventCause::sample ||
+             event.cause == EventCause::speculative_prefetch ||
              event.cause == EventCause::thrash_pin;
     case EventKind::remote_map:
       return true;
@@ -67,7 +68,7 @@ void RecordedAnswers::note_times(const Open& fault) {
   answer.ns = std::max(length(std::max(fault.served_ns, fault.free_ns), fault.end_ns), 1u);
 }
 
-void RecordedAnswers::add_fault(const TraceEvent& event, std::uint32_t block,
+void RecordedAnswers::add_fault(const TraceEvent& event, impl::Processor table, std::uint32_t block,
                                 std::uint32_t number) {
   open_.resize(std::max<std::size_t>(open_.size(), block + 1));
   OpenFaults& faults = open_[block];
@@ -75,6 +76,7 @@ void RecordedAnswers::add_fault(const TraceEvent& event, std::uint32_t block,
              .thread = event.thread,
              .page = page_of(event),
              .faulting_processor = event.destination,
+             .table = impl::index_of(table),
              .begin_ns = event.time_ns,
              .end_ns = end_of(event),
              .free_ns = event.time_ns};
@@ -144,11 +146,12 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Tr
   for (Open& fault : faults)
     if (is_open(fault) && fault.answered_ns == event.time_ns) return &fault;
   const impl::PageRun run = pages_of(event);
+  const bool maps = event.kind == EventKind::remote_map;
   const auto rank = [&](const Open& fault) {
     const bool has_page = fault.page - run.first < run.count;
+    const bool gets_it = (maps ? fault.table : fault.faulting_processor) == event.destination;
     const bool goes_on = !has_page && fault.answered_ns != 0;
-    return std::tuple(has_page, fault.faulting_processor == event.destination, goes_on,
-                      fault.begin_ns);
+    return std::tuple(has_page, gets_it, goes_on, fault.begin_ns);
   };
   Open* best = nullptr;
   for (Open& fault : faults)
@@ -160,7 +163,7 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const TraceEvent& ev
   RecordedAnswer& answer = answers_[fault.number];
   const bool maps = event.kind == EventKind::remote_map;
   // Pages that moved are mapped as well, and other processors may be advised to map them.
-  if (maps && (event.destination != fault.faulting_processor ||
+  if (maps && (event.destination != fault.table ||
                (answer.arrivals.pages != 0 && answer.arrivals.kind != EventKind::remote_map)))
     return;
   fault.answered_ns = event.time_ns;

@@ -37,9 +37,10 @@ struct RecordedAnswer {
 // Events must be added in order of their times.
 class RecordedAnswers {
  public:
-  // Adds a fault, the number of its block, and the number by which it is queried, which must be
-  // larger than all before.
-  void add_fault(const impl::TraceEvent& event, std::uint32_t block, std::uint32_t number);
+  // Adds a fault, in whose page table it was, the number of its block, and the number by which it
+  // is queried, which must be larger than all before.
+  void add_fault(const impl::TraceEvent& event, impl::Processor table, std::uint32_t block,
+                 std::uint32_t number);
   // The faulting thread continues at `time_ns`, before its fault was handled, because the handler
   // of another fault woke it. Returns when that was.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
@@ -71,6 +72,7 @@ class RecordedAnswers {
     std::uint32_t thread = 0;
     unsigned page = 0;
     std::int8_t faulting_processor = impl::TraceEvent::no_processor;
+    std::int8_t table = impl::TraceEvent::no_processor;
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
     // From this time on nothing known was in the way.

@@ -84,8 +84,9 @@ class Walk {
   // The part of the time before a fault that the trap takes. It is included in the recorded times,
   // and is left out if there is no fault.
   std::uint64_t round_trip_ns(const Node& node) const {
-    const double ns = node.processor == 0 ? request_.costs.round_trip_host_ns
-                                          : request_.costs.round_trip_device_ns;
+    const double ns = timeline_.table_of({node.processor}).is_host()
+                          ? request_.costs.round_trip_host_ns
+                          : request_.costs.round_trip_device_ns;
     return std::min(node.slack_ns, static_cast<std::uint64_t>(ns));
   }
 
@@ -112,6 +113,7 @@ class Walk {
                     .page = node.page,
                     .faulting_processor = {node.processor},
                     .write = node.write != 0,
+                    .sampled = node.sampled,
                     .recorded = timeline_.answers[lane.node]};
       lane.along = timeline_.used_along(lane.node);
     }
@@ -240,6 +242,7 @@ MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages
   const impl::TraceMachine& machine = timeline.trace->machine;
   MachineSetting setting;
   setting.processors = static_cast<int>(machine.processors.size());
+  setting.coherent = timeline.coherent;
   for (std::size_t i = 0; i < machine.processors.size(); ++i) {
     const std::uint64_t pages = machine.processors[i].capacity / impl::page_size;
     setting.capacity_pages[i] = i != 0 && capacity_pages != 0 ? capacity_pages : pages;

@@ -50,9 +50,11 @@ std::vector<std::unique_ptr<SimulatedProcessor>> make_processors(const MachineSe
                                                                  Meter& meter) {
   std::vector<std::unique_ptr<SimulatedProcessor>> processors;
   for (int i = 0; i < setting.processors; ++i) {
+    const Processor p{i};
     const std::uint64_t capacity = setting.capacity_pages[static_cast<std::size_t>(i)];
     processors.push_back(std::make_unique<SimulatedProcessor>(
-        Processor{i}, capacity == 0 ? ~std::uint64_t{0} : capacity, blocks, meter));
+        p, (setting.coherent & p.bit()) != 0 ? Processor::host() : p,
+        capacity == 0 ? ~std::uint64_t{0} : capacity, blocks, meter));
   }
   return processors;
 }

@@ -22,6 +22,7 @@ namespace wherry::replay {
 
 struct MachineSetting {
   int processors = 1;
+  impl::ProcessorMask coherent = 0;                                  // use the host's page table
   std::array<std::uint64_t, impl::max_processors> capacity_pages{};  // 0: no limit
   unsigned region_pages = impl::pages_per_region;  // what a fault brings without an opinion
   std::span<const std::uint64_t> blocks;           // by number, which 2 MiB of addresses each is
@@ -44,9 +45,9 @@ struct Meter {
 
 class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
  public:
-  SimulatedProcessor(impl::Processor p, std::uint64_t capacity_pages, impl::BlockDirectory& blocks,
-                     Meter& meter)
-      : memory(p, *this, *this, capacity_pages, blocks), meter_(meter) {}
+  SimulatedProcessor(impl::Processor p, impl::Processor table, std::uint64_t capacity_pages,
+                     impl::BlockDirectory& blocks, Meter& meter)
+      : memory(p, *this, *this, capacity_pages, blocks, table), meter_(meter) {}
 
   bool punch_unmaps() const override { return true; }
   unsigned grain() const override { return 1; }

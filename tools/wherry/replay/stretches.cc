@@ -7,7 +7,7 @@ namespace wherry::replay {
 using impl::PageSpan;
 
 void Stretches::allocate(PageSpan pages, std::optional<impl::Processor> owner) {
-  allocations_[pages.first] = {pages.end(), owner};
+  allocations_[pages.first] = {pages.end(), owner, ++last_allocation_};
   ++version_;
 }
 
@@ -40,11 +40,13 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
   PageSpan span = impl::block_span(number);
   const impl::PageIndex address = span.first + page;
   known.stretch.owner.reset();
+  known.stretch.allocation = 0;
   const auto next = allocations_.upper_bound(address);
   const auto before = next == allocations_.begin() ? allocations_.end() : std::prev(next);
   if (before != allocations_.end() && before->second.end > address) {
     span = impl::intersect(span, {before->first, before->second.end - before->first});
     known.stretch.owner = before->second.owner;
+    known.stretch.allocation = before->second.number;
   }
   const impl::AdviceMap::Segment segment = advice_.at(impl::block_span({block}).first + page);
   known.stretch.advice = segment.value;

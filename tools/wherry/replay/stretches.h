@@ -19,6 +19,7 @@ struct Stretch {
   impl::PageRun run;
   impl::Advice advice;
   std::optional<impl::Processor> owner;  // set for a device's own memory
+  std::uint64_t allocation = 0;          // its number; 0: it is not in the trace
 };
 
 class Stretches {
@@ -48,6 +49,7 @@ class Stretches {
   struct Allocation {
     impl::PageIndex end;
     std::optional<impl::Processor> owner;
+    std::uint64_t number;
   };
   struct Known {
     Stretch stretch;
@@ -57,6 +59,7 @@ class Stretches {
   std::span<const std::uint64_t> blocks_;
   std::vector<Known> known_;                           // by block number
   std::uint32_t version_ = 1;                          // changes with every update
+  std::uint64_t last_allocation_ = 0;                  // its number
   std::map<impl::PageIndex, Allocation> allocations_;  // by first page; they do not overlap
   impl::AdviceMap advice_;
 };

@@ -15,6 +15,7 @@ namespace {
 using impl::AdviceDetail;
 using impl::EventCause;
 using impl::EventKind;
+using impl::Processor;
 using impl::TraceEvent;
 
 // The data of one block takes a few kilobytes.
@@ -56,7 +57,13 @@ bool brings_pages(const TraceEvent& event) {
 
 class Builder {
  public:
-  explicit Builder(const tool::Trace& trace) : trace_(trace) { timeline_.trace = &trace; }
+  explicit Builder(const tool::Trace& trace) : trace_(trace) {
+    timeline_.trace = &trace;
+    const auto& processors = trace.machine.processors;
+    for (std::size_t i = 0; i < processors.size(); ++i)
+      if (processors[i].kind == impl::TraceProcessor::Kind::coherent)
+        timeline_.coherent |= Processor{static_cast<int>(i)}.bit();
+  }
 
   std::variant<Timeline, std::string> build() {
     if (trace_.machine.page_bytes != impl::page_size ||
@@ -80,6 +87,7 @@ class Builder {
   struct Lane {
     std::uint32_t last = none;    // its latest node
     std::uint32_t before = none;  // the node before that
+    // The device whose kernel the thread runs; 0: a thread of the program; else no thread's lane.
     int processor = 0;
     // For a device's lane: its latest node that the end of a launch depends on.
     std::uint32_t awaited = none;
@@ -98,8 +106,18 @@ class Builder {
       answers_.add(event, blocks_.find(event.address / impl::block_size));
   }
 
+  // Whether the access is a kernel's. On a coherent device it may be one of a thread of the program
+  // that counts as the device, but then no launch is running, usually.
+  bool is_of_kernel(const TraceEvent& event) const {
+    const Processor p{event.destination};
+    return timeline_.table_of(p) == p ? !p.is_host()
+                                      : running_[static_cast<std::size_t>(p.index)] > 0;
+  }
+
   void add_touch(const TraceEvent& event) {
+    const bool is_of_kernel = this->is_of_kernel(event);
     const std::uint32_t lane = lane_of(event);
+    lanes_[lane].processor = is_of_kernel ? event.destination : 0;
     const impl::PageIndex page = impl::page_at_offset(event.address);
     const std::uint32_t block = blocks_.of(impl::block_of(page).value);
     const auto in_block = static_cast<std::uint16_t>(impl::page_in_block(page));
@@ -110,13 +128,14 @@ class Builder {
            .what = block,
            .page = in_block,
            .write = event.access == impl::EventAccess::write,
-           .processor = static_cast<std::uint8_t>(event.destination)},
+           .processor = static_cast<std::uint8_t>(event.destination),
+           .sampled = event.cause == EventCause::sample},
           event.time_ns);
-    if (event.destination == 0) {
+    if (is_of_kernel) {
+      after_news(begins_[static_cast<std::size_t>(event.destination)]);
+    } else {
       for (const std::uint32_t end : last_end_) after_news(end);
       after_news(last_change_);
-    } else {
-      after_news(begins_[static_cast<std::size_t>(event.destination)]);
     }
     pages_.resize(std::max(pages_.size(), blocks_.size() * impl::pages_per_block), none);
     std::uint32_t& faulting_processor = pages_[block * impl::pages_per_block + in_block];
@@ -135,7 +154,7 @@ class Builder {
     touched[block * processors + static_cast<std::size_t>(event.destination)] |=
         impl::PageMask::of({in_block, 1});
     finish(event.time_ns + event.duration_ns);
-    answers_.add_fault(event, block, node());
+    answers_.add_fault(event, timeline_.table_of({event.destination}), block, node());
   }
 
   void add_launch_begin(const TraceEvent& event) {
@@ -145,6 +164,7 @@ class Builder {
     after(latest_end_);
     after(last_change_);
     begins_[static_cast<std::size_t>(event.destination)] = node();
+    ++running_[static_cast<std::size_t>(event.destination)];
     finish(event.time_ns);
   }
 
@@ -158,6 +178,9 @@ class Builder {
       lane.awaited = ended;
     }
     last_end_[static_cast<std::size_t>(event.destination)] = latest_end_ = node();
+    // The trace may begin during a launch.
+    int& running = running_[static_cast<std::size_t>(event.destination)];
+    running = std::max(running - 1, 0);
     finish(event.time_ns);
   }
 
@@ -193,9 +216,12 @@ class Builder {
     return static_cast<std::uint32_t>(lanes_.size() - 1);
   }
 
+  // A thread that counts as several processors, one after the other, has one lane.
   std::uint32_t lane_of(const TraceEvent& event) {
+    const Processor p{event.destination};
+    const Processor table = event.thread != 0 ? timeline_.table_of(p) : p;
     const std::uint64_t key =
-        std::uint64_t{event.thread} << 8 | static_cast<std::uint8_t>(event.destination);
+        std::uint64_t{event.thread} << 8 | static_cast<std::uint8_t>(table.index);
     if (key == last_key_) return last_lane_;
     const auto [found, is_new] = lane_numbers_.try_emplace(key, 0);
     if (is_new) found->second = new_lane(event.destination);
@@ -273,6 +299,7 @@ class Builder {
   std::array<std::uint32_t, impl::max_processors> launch_lanes_ = no_processor();
   std::array<std::uint32_t, impl::max_processors> begins_ = no_processor();
   std::array<std::uint32_t, impl::max_processors> last_end_ = no_processor();
+  std::array<int, impl::max_processors> running_{};  // launches, by device
   std::uint32_t latest_end_ = none;
   std::uint32_t change_lane_ = none;
   std::uint32_t last_change_ = none;

@@ -47,10 +47,12 @@ struct Node {
   Kind kind = Kind::touch;
   std::uint8_t write = 0;
   std::uint8_t processor = 0;
+  bool sampled = false;  // the access was a sample: its page was mapped
 };
 
 struct Timeline {
   const tool::Trace* trace = nullptr;  // must outlive this object
+  impl::ProcessorMask coherent = 0;    // devices that use the host's page table
   std::vector<Node> nodes;  // in order of time; one more than size(), for the end of the last edges
   // To nodes that had to end before, besides the previous node of the lane. With the bit `begun`:
   // to a node that only had to begin taking the page away.
@@ -64,6 +66,10 @@ struct Timeline {
   std::uint64_t touches = 0;
 
   std::size_t size() const { return ends.size(); }
+  // The processor in whose page table the pages are mapped that this one's threads access.
+  impl::Processor table_of(impl::Processor p) const {
+    return (coherent & p.bit()) != 0 ? impl::Processor::host() : p;
+  }
   // The pages that moved along with this access and that the same processor did access: without
   // that move it would have faulted on them.
   impl::PageMask used_along(std::uint32_t node) const {
