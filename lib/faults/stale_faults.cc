@@ -3,14 +3,14 @@
 namespace wherry::impl {
 
 bool StaleFaults::came_back(const Fault& fault) {
-  const std::uint64_t changes = audiences_.changes();
+  const Changes changes{audiences_.changes(), address_space_.frees()};
   const LockGuard guard(lock_);
   for (Suspect& suspect : suspects_) {
     if (suspect.processor != fault.processor || suspect.page != fault.page ||
         suspect.thread != fault.message.thread)
       continue;
-    if (suspect.audience_changes == changes) return fault.taken_ns >= suspect.answered_ns;
-    suspect.audience_changes = changes;
+    if (suspect.changes == changes) return fault.taken_ns >= suspect.answered_ns;
+    suspect.changes = changes;
     suspect.answered_ns = clock_();
     return false;
   }
