@@ -65,7 +65,8 @@ void UsageSampler::take_samples() {
   std::array<PageSpan, ViewChanger::runs_max> spans;
   std::size_t count = 0;
   const auto add = [&](BlockIndex index) {
-    if (const auto span = begin_sample(index)) spans[count++] = *span;
+    const auto page = static_cast<unsigned>(random_() % pages_per_block);
+    if (const auto span = begin_sample(index, page)) spans[count++] = *span;
   };
   while (count < spans.size() / 2) {
     const auto suspect = parts_.samples.take_suspect();
@@ -89,13 +90,17 @@ void UsageSampler::take_samples() {
   if (count != 0) (void)parts_.host.forget_entries(std::span(spans).first(count));
 }
 
-std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index) {
-  Block& state = *parts_.blocks.find(index);
+void UsageSampler::sample(PageIndex page) {
+  if (const auto span = begin_sample(block_of(page), page_in_block(page)))
+    (void)parts_.host.forget_entries(std::span(&*span, 1));
+}
+
+std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index, unsigned page) {
+  Block* const state = parts_.blocks.find(index);
   // A block that is being changed is in use, and no sample has to tell.
-  if (!state.lock.try_lock()) return std::nullopt;
-  const LockedBlock block(index, state, std::adopt_lock);
-  const auto run = parts_.engine.begin_sample(block, Processor::host(),
-                                              static_cast<unsigned>(random_() % pages_per_block));
+  if (state == nullptr || !state->lock.try_lock()) return std::nullopt;
+  const LockedBlock block(index, *state, std::adopt_lock);
+  const auto run = parts_.engine.begin_sample(block, Processor::host(), page);
   if (!run) return std::nullopt;
   return block.span_of(*run);
 }
