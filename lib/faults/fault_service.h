@@ -64,7 +64,7 @@ class FaultService {
         clock_(clock),
         executor_(engine, effects, costs_, clock),
         answers_(engine, blocks, address_space, costs_, clock),
-        stale_faults_(audiences, clock),
+        stale_faults_(audiences, address_space, clock),
         temporary_pins_(engine, effects, blocks, policy, clock) {}
 
   // Makes a fault of a message, and counts it. `table`: in whose page table the page was not

@@ -66,7 +66,8 @@ void UsageSampler::take_samples() {
   std::size_t count = 0;
   const LockGuard gate(parts_.pins.lock);
   const auto add = [&](BlockIndex index) REQUIRES(parts_.pins.lock) {
-    if (const auto span = begin_sample(index)) spans[count++] = *span;
+    const auto page = static_cast<unsigned>(random_() % pages_per_block);
+    if (const auto span = begin_sample(index, page)) spans[count++] = *span;
   };
   while (count < spans.size() / 2) {
     const auto suspect = parts_.samples.take_suspect();
@@ -90,15 +91,20 @@ void UsageSampler::take_samples() {
   if (count != 0) (void)parts_.host.forget_entries(std::span(spans).first(count));
 }
 
-std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index) {
+void UsageSampler::sample(PageIndex page) {
+  const LockGuard gate(parts_.pins.lock);
+  if (const auto span = begin_sample(block_of(page), page_in_block(page)))
+    (void)parts_.host.forget_entries(std::span(&*span, 1));
+}
+
+std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index, unsigned page) {
   // Pinned pages cannot be in the wrong pool.
   if (!parts_.pins.pinned(index).none()) return std::nullopt;
-  Block& state = *parts_.blocks.find(index);
+  Block* const state = parts_.blocks.find(index);
   // A block that is being changed is in use, and no sample has to tell.
-  if (!state.lock.try_lock()) return std::nullopt;
-  const LockedBlock block(index, state, std::adopt_lock);
-  const auto run = parts_.engine.begin_sample(block, Processor::host(),
-                                              static_cast<unsigned>(random_() % pages_per_block));
+  if (state == nullptr || !state->lock.try_lock()) return std::nullopt;
+  const LockedBlock block(index, *state, std::adopt_lock);
+  const auto run = parts_.engine.begin_sample(block, Processor::host(), page);
   if (!run) return std::nullopt;
   return block.span_of(*run);
 }

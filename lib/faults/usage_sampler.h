@@ -42,14 +42,19 @@ class UsageSampler {
   // Starts the thread. Call it once.
   void start();
 
+  // Samples the block of this page now: all of it, or the first page that is mapped from this one
+  // on. For tests. Any thread, but not under a block's lock, nor in a thread that resolves faults.
+  void sample(PageIndex page) EXCLUDES(parts_.pins.lock);
+
  private:
   void work();
   // Whether pages can be in the wrong pool at all.
   bool may_gain() const;
   // Removes entries of up to ViewChanger::runs_max blocks.
   void take_samples() EXCLUDES(parts_.pins.lock);
-  // What to remove of the block's entries; nothing: it cannot be sampled now.
-  std::optional<PageSpan> begin_sample(BlockIndex index) REQUIRES(parts_.pins.lock);
+  // What to remove of the block's entries: all, or those of the first mapped page from `page` on.
+  // Nothing: it cannot be sampled now.
+  std::optional<PageSpan> begin_sample(BlockIndex index, unsigned page) REQUIRES(parts_.pins.lock);
 
   const Parts parts_;
   TimeAllowance allowance_;

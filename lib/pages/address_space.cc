@@ -185,6 +185,7 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   live_.erase(found);
   attachments_.erase(allocation.id);
   leaving_.emplace(offset, reserved_bytes(allocation.bytes));
+  frees_.fetch_add(1, std::memory_order_relaxed);
   return allocation;
 }
 

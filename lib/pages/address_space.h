@@ -8,6 +8,7 @@
 // table holds a trap for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -81,6 +82,8 @@ class AddressSpace {
   // Removes the live allocation that starts at `offset` from the live ones and returns it; nothing:
   // there is none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
+  // How many allocations have been freed.
+  std::uint64_t frees() const { return frees_.load(std::memory_order_relaxed); }
   // Prevents end_free() of the allocation with this id, which contains the byte at `offset`, until
   // end_use(). For callers that work on its pages without a lock. False: the allocation is no
   // longer live, and the call has no effect.
@@ -160,6 +163,7 @@ class AddressSpace {
   // Retired 64 KiB stretches inside allocations that are live or leaving.
   std::set<std::uint64_t> retired_ GUARDED_BY(lock_);
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
+  std::atomic<std::uint64_t> frees_{0};  // changes under lock_
 };
 
 }  // namespace wherry::impl

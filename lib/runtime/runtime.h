@@ -112,6 +112,8 @@ class Runtime {
   Prefetcher& prefetcher() { return *prefetcher_; }
   CopyEngine& copy_engine() { return *copy_engine_; }
   Consolidator& consolidator() { return *consolidator_; }
+  // Null without coherent devices, or where samples are turned off.
+  UsageSampler* usage_sampler() { return usage_sampler_.get(); }
   PageInspector& inspector() { return *inspector_; }
   // Which blocks left which pool, and for which processor.
   EvictionLog& evictions() { return evictor_->log(); }
@@ -183,8 +185,7 @@ class Runtime {
   std::unique_ptr<AccessSampler> sampler_;
   std::unique_ptr<BackgroundEvictor> background_evictor_;
   std::unique_ptr<Consolidator> consolidator_;
-  // Null without coherent devices.
-  std::unique_ptr<AccessSamples> access_samples_;
+  std::unique_ptr<AccessSamples> access_samples_;  // null without coherent devices
   std::unique_ptr<UsageSampler> usage_sampler_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<PoolBudget> budget_;

@@ -475,6 +475,35 @@ TEST_CASE("several stale messages of one thread do not count as a second access 
   CHECK(s.machine.at(1).forbids({0}));
 }
 
+TEST_CASE("stale messages of one thread about memory that is freed again and again do not add up") {
+  Setup s;
+  for (int i = 0; i < 3; ++i) {
+    Fault late = s.service.take(device, {base, 7, false, false, false});
+    REQUIRE(s.address_space.begin_free(s.whole.offset));
+    s.address_space.end_free(s.whole);
+    s.machine.log.clear();
+    CHECK_FALSE(s.service.resolve(late));
+    CHECK(s.woke(device, {0}));
+    s.whole = s.address_space.allocate(4 * block_size, 0).value();
+    CHECK(s.whole.offset == 0);
+  }
+  CHECK_FALSE(s.machine.at(1).forbids({0}));
+}
+
+TEST_CASE("an access to freed memory is refused even if other memory is freed all the time") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  for (unsigned i = 0; i <= StaleFaults::rounds_max && !s.machine.at(1).forbids({0}); ++i) {
+    const Allocation other = s.address_space.allocate(page_size, 0).value();
+    REQUIRE(s.address_space.begin_free(other.offset));
+    s.address_space.end_free(other);
+    Fault fault = s.service.take(device, {base, 7, false, false, false});
+    (void)s.service.resolve(fault);
+  }
+  CHECK(s.machine.at(1).forbids({0}));
+}
+
 TEST_CASE("without memory for the page the access is forbidden, and the thread is woken") {
   Setup s;
   s.machine.failures.assign(1000, {"zero", OpStatus::no_memory, 0});

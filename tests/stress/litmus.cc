@@ -5,14 +5,11 @@
 // Random stress finds little here: a wrong order of two steps is visible only to a processor that
 // reads between them. The injector therefore stretches the time between steps, one step after
 // another.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <random>
 #include <stdexcept>
 
-#include "stress/match.h"
-#include "support/child.h"
+#include "stress/course.h"
 #include "support/conditions.h"
 
 namespace wherry::test {
@@ -23,102 +20,7 @@ using Kind = impl::AdviceChange::Kind;
 // Several workers each, because a thread that is not waiting for a fault can see states that a
 // faulting thread cannot.
 constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,workers=3";
-// Long enough for the other players to run and read.
-constexpr int delay_us = 400;
 constexpr const char* tiny_device = "capacity=2M,workers=4";
-
-// The number of pages from which on a run is moved by a transfer, instead of under its block's
-// lock.
-constexpr unsigned always_transfer = 1;
-constexpr unsigned never_transfer = impl::pages_per_block + 1;
-
-// The matches of one transition: every pattern with every trouble at every step.
-class Course {
- public:
-  Course(const char* devices, std::vector<Step> steps,
-         unsigned transfer_pages_min = always_transfer)
-      : rig_(devices, impl::pages_per_region, transfer_pages_min), steps_(std::move(steps)) {}
-
-  Rig& rig() { return rig_; }
-  // The trap does not have this step.
-  void leave_out(Step step) { std::erase(steps_, step); }
-
-  // Plays `shape` with every pattern, step and trouble: once where a single read of an old copy is
-  // noticed, and once at a random placement.
-  void run(const Match& shape, const std::vector<std::vector<int>>& casts,
-           const MatchHooks& hooks = {}) {
-    for (const Step step : all_steps) {
-      // Only the consolidator has these steps.
-      const bool is_rare = step == Step::merge || step == Step::forget;
-      if (is_rare && std::ranges::find(steps_, step) == steps_.end()) continue;
-      for (const Trouble trouble : all_troubles) {
-        if (!can_happen(step, trouble)) continue;
-        for (const Pattern pattern : all_patterns) {
-          for (const Placement placement : {Placement::one_still, drawn(all_placements)}) {
-            Match match = shape;
-            match.pattern = pattern;
-            match.placement = placement;
-            match.cast = drawn(casts);
-            if (!shape.visitor && random_() % 2 == 0) match.visitor = drawn(match.cast);
-            run_one(match, hooks, {step, trouble, drawn_processor(), delay_us});
-          }
-        }
-      }
-    }
-    for (const Step step : steps_) reach(step, shape, casts, hooks);
-    std::printf("%llu matches, %llu pages moved\n", static_cast<unsigned long long>(matches_),
-                static_cast<unsigned long long>(rig_.pages_moved()));
-  }
-
- private:
-  template <typename List>
-  const typename List::value_type& drawn(const List& list) {
-    return list[random_() % list.size()];
-  }
-  // Half of the time all processors are in trouble, otherwise one random processor.
-  int drawn_processor() {
-    if (random_() % 2 == 0) return -1;
-    return static_cast<int>(random_() % static_cast<unsigned>(1 + rig_.runtime().device_count()));
-  }
-
-  // A rare step may not have been hit at the chosen processor. Plays more matches until the step is
-  // hit.
-  void reach(Step step, const Match& shape, const std::vector<std::vector<int>>& casts,
-             const MatchHooks& hooks) {
-    constexpr int more_matches = 200;
-    for (int i = 0; hits_[static_cast<std::size_t>(step)] == 0; ++i) {
-      if (i == more_matches)
-        throw std::runtime_error(std::string{"never reached the step "} + to_string(step));
-      Match match = shape;
-      match.pattern = drawn(all_patterns);
-      match.placement = drawn(all_placements);
-      match.cast = drawn(casts);
-      run_one(match, hooks, {step, Trouble::delay_before, -1, delay_us});
-    }
-  }
-
-  void run_one(const Match& match, const MatchHooks& hooks, const Injection& injection) {
-    rig_.injector().set(injection);
-    const std::string violated = play(rig_, match, hooks);
-    hits_[static_cast<std::size_t>(injection.step)] += rig_.injector().hits();
-    rig_.injector().set({});
-    ++matches_;
-    if (!violated.empty())
-      throw std::runtime_error(match.describe() + ", " + injection.describe() + ": " + violated);
-  }
-
-  Rig rig_;
-  std::vector<Step> steps_;  // the steps that this transition consists of
-  std::array<std::uint64_t, all_steps.size()> hits_{};
-  std::uint64_t matches_ = 0;
-  std::mt19937_64 random_{seed()};
-};
-
-void require_clean(const std::function<void()>& course) {
-  const Outcome outcome = in_fresh_process(course, 280'000);
-  INFO(outcome.describe());
-  CHECK(outcome.passed());
-}
 
 // Memory that device 0 writes besides its players' cells. It keeps pushing their pages out of its
 // pool.
@@ -140,11 +42,6 @@ class Ballast {
   Rig& rig_;
   std::byte* const memory_;
 };
-
-// How many stages a match plays, for events that happen once in a stage.
-std::uint32_t scaled_stages(std::uint32_t stages) {
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(2, scaled(stages)));
-}
 
 const std::vector<Step> steps_of_migration{Step::copy, Step::protect, Step::unprotect, Step::wake,
                                            Step::punch};
@@ -367,34 +264,6 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
     course.run(match, {{0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}}, hooks);
   });
 }
-
-// Prefetches memory to one place after another, in turns.
-class Courier {
- public:
-  Courier(Rig& rig, std::vector<impl::Location> places) : rig_(rig), places_(std::move(places)) {}
-
-  void take(std::byte* memory, std::size_t bytes) {
-    memory_ = memory;
-    bytes_ = bytes;
-    send();
-  }
-  void send() { rig_.prefetch(memory_, bytes_, places_[turns_++ % places_.size()]); }
-
-  MatchHooks hooks() {
-    return {[this](std::byte* memory, std::size_t bytes) { take(memory, bytes); },
-            [this] { send(); }};
-  }
-
- private:
-  Rig& rig_;
-  const std::vector<impl::Location> places_;
-  std::byte* memory_ = nullptr;
-  std::size_t bytes_ = 0;
-  unsigned turns_ = 0;
-};
-
-const std::vector<impl::Location> everywhere{impl::Location::device(0), impl::Location::host(),
-                                             impl::Location::device(1)};
 
 TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
   require_clean([] {

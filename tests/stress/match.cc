@@ -14,8 +14,6 @@ constexpr std::size_t players_max = 6;
 constexpr std::uint32_t visitor_pause_us = 150;
 // Less than the limits of a kernel and of the test.
 constexpr std::uint64_t arrival_limit_ms = 150'000;
-// A match ends after this time even if fewer pages moved.
-constexpr std::chrono::seconds moving_limit{3};
 
 struct Layout {
   std::size_t bytes;  // of managed memory, in total
@@ -47,12 +45,12 @@ struct Team {
   void operator()(std::size_t i) const { players[i].play(); }
 };
 
-// Returns when enough pages moved, when every player has played all its rounds, or after
-// `moving_limit`.
+// Returns when enough pages moved, when every player has played all its rounds, or after the
+// match's limit.
 void wait_for_moves(Rig& rig, const Match& match, Cell& x, const std::atomic<int>& host_players,
                     const std::vector<int>& launched, const MatchHooks& hooks) {
   const std::uint64_t wanted = rig.pages_moved() + match.until_moved;
-  const auto deadline = std::chrono::steady_clock::now() + moving_limit;
+  const auto deadline = std::chrono::steady_clock::now() + match.moving_limit;
   const auto all_ended = [&] {
     return host_players.load() == 0 &&
            std::all_of(launched.begin(), launched.end(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,6 +39,8 @@ struct Match {
   std::optional<int> visitor;
   bool in_whole_blocks = false;   // the cells' memory consists of whole blocks
   std::uint64_t until_moved = 0;  // stops when this many pages have moved; 0: plays all rounds
+  // With until_moved: stops after this time even if fewer pages have moved.
+  std::chrono::milliseconds moving_limit{3000};
 
   std::string describe() const;
 };

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "support/test_device.h"
+#include "streams/thread_target.h"
 
 namespace wherry::test {
 namespace {
@@ -54,7 +54,21 @@ impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pa
 Rig::Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pages_min)
     : still_(map_still_memory()),
       runtime_(
-          new impl::Runtime(make_options(devices, region_pages, transfer_pages_min, injector_))) {}
+          new impl::Runtime(make_options(devices, region_pages, transfer_pages_min, injector_))) {
+  for (int device = 0; device < runtime_->device_count(); ++device) {
+    if (!runtime_->options().is_coherent(device)) continue;
+    const impl::DeviceConfig& config = runtime_->device_config(device);
+    // Never destroyed, because that would wait for a kernel that hangs.
+    threads_[device] = std::shared_ptr<impl::LaunchTarget>(
+        new impl::ThreadTarget(runtime_->attached_threads(), {device, config.workers, config.cpus}),
+        [](impl::LaunchTarget*) {});
+  }
+}
+
+std::shared_ptr<impl::LaunchTarget> Rig::target(int device) const {
+  if (const auto threads = threads_.find(device); threads != threads_.end()) return threads->second;
+  return std::make_shared<impl::ProcessTarget>(runtime_->devices().process(device));
+}
 
 std::byte* Rig::zeroed_still_memory(std::size_t bytes) {
   if (bytes > still_bytes) throw std::runtime_error("the still memory is smaller");
@@ -102,6 +116,12 @@ impl::BlockIndex Rig::block_of(const std::byte* memory) const {
   return impl::block_of(*runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory)));
 }
 
+void Rig::sample(const std::byte* memory) {
+  const impl::PageIndex page =
+      *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
+  runtime_->usage_sampler()->sample(page);
+}
+
 void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
   if (copies_.exchange(true)) return;
   copied_.resize(bytes);
@@ -116,8 +136,9 @@ void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
 
 std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
                         std::size_t items) {
-  const auto process = runtime_->devices().process(device);
-  const auto address = resolve_kernel(*process, kernel);
+  const auto target = this->target(device);
+  auto address = target->resolve(kernel);
+  if (!address && target->load(kernel) == 0) address = target->resolve(kernel);
   if (!address) throw std::runtime_error("the device does not know the kernel");
   impl::LaunchRequest request;
   request.id = next_id_++;
@@ -126,21 +147,20 @@ std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* arg
   request.args_size = size;
   request.items = items;
   running_.insert(request.id);
-  if (!process->try_post(request)) throw std::runtime_error("no launch slot is free");
+  if (!target->try_post(request)) throw std::runtime_error("no launch slot is free");
   return request.id;
 }
 
 bool Rig::finished(int device, std::uint64_t id) {
-  for (const std::uint64_t done : runtime_->devices().process(device)->take_completed())
-    running_.erase(done);
+  for (const std::uint64_t done : target(device)->take_completed()) running_.erase(done);
   return !running_.contains(id);
 }
 
 void Rig::wait_for(int device, std::uint64_t id) {
-  const auto process = runtime_->devices().process(device);
+  const auto target = this->target(device);
   std::chrono::steady_clock::duration waited{};
   for (auto before = std::chrono::steady_clock::now(); !finished(device, id);) {
-    pollfd polled[2] = {{process->completion_fd(), POLLIN, 0}, {process->pidfd(), POLLIN, 0}};
+    pollfd polled[2] = {{target->completion_fd(), POLLIN, 0}, {target->exit_fd(), POLLIN, 0}};
     ::poll(polled, 2, static_cast<int>(look.count()));
     if (polled[1].revents != 0) throw std::runtime_error("a device process ended");
     const auto now = std::chrono::steady_clock::now();

@@ -1,18 +1,20 @@
 // A runtime of its own, without the C API, in which every step can be delayed or failed, and
-// kernels that are started directly in its device processes. One per process: the runtime is never
-// destroyed.
+// kernels that are started directly in its device processes, or on the threads of its coherent
+// devices. One per process: the runtime is never destroyed.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "streams/launch_target.h"
 #include "stress/injector.h"
 
 namespace wherry::test {
@@ -40,6 +42,10 @@ class Rig {
   // Waits for the prefetches in progress. Throws std::runtime_error after some minutes.
   void wait_for_prefetches() const;
   impl::BlockIndex block_of(const std::byte* memory) const;
+
+  // Removes entries of the host's page table, of the page at `memory` or of its whole block, so
+  // that an access shows who uses it. Requires a coherent device.
+  void sample(const std::byte* memory);
 
   // Zeroes and returns memory that all processes share and that is not managed. It is the same
   // memory on every call. Requires: `bytes` fit.
@@ -82,6 +88,8 @@ class Rig {
   static void call_once(const void* args, std::size_t, std::size_t) {
     (*static_cast<const Function*>(args))();
   }
+  // What runs the device's kernels now.
+  std::shared_ptr<impl::LaunchTarget> target(int device) const;
   // Launch ids count from 1; 0 stands for a launch that has finished.
   std::uint64_t post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
                      std::size_t items);
@@ -91,6 +99,7 @@ class Rig {
   Injector injector_;
   std::byte* still_;        // mapped before the device processes are forked
   impl::Runtime* runtime_;  // lives until the process ends
+  std::map<int, std::shared_ptr<impl::LaunchTarget>> threads_;  // of the coherent devices
   std::uint64_t next_id_ = 1;
   std::atomic<int> prefetches_open_{0};
   std::atomic<bool> copies_{false};
