@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/conditions.h"
+#include "support/locations.h"
 #include "support/session.h"
 
 using namespace wherry::test;
@@ -25,15 +26,6 @@ const Session& session() {
   static const Session the_session("capacity=16M;capacity=16M;capacity=16M,concurrent=0");
   return the_session;
 }
-
-constexpr CUmemLocation device(int ordinal) {
-  return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
-}
-constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
-constexpr CUmemLocation host_node(int id) {
-  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, id};
-}
-constexpr CUmemLocation current_node{CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 5};
 
 constexpr std::array all_advice{
     CU_MEM_ADVISE_SET_READ_MOSTLY,        CU_MEM_ADVISE_UNSET_READ_MOSTLY,

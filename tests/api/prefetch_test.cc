@@ -12,6 +12,7 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/locations.h"
 #include "support/session.h"
 
 using namespace wherry::test;
@@ -26,22 +27,8 @@ const Session& session() {
   return the_session;
 }
 
-constexpr CUmemLocation device(int ordinal) {
-  return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
-}
-constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
-constexpr CUmemLocation host_node(int id) {
-  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, id};
-}
-constexpr CUmemLocation current_node{CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 5};
 constexpr CUmemLocation of_type(int type) {
   return {static_cast<CUmemLocationType>(type), 0};
-}
-
-int first_host_node() {
-  int node = -1;
-  WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
-  return node;
 }
 
 // The last prefetch location of the whole range: number, type and id.

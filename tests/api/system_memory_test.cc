@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "support/kernel_view.h"
+#include "support/locations.h"
 #include "support/session.h"
 #include "support/waiting.h"
 
@@ -37,21 +38,6 @@ const Session& session() {
   static const Session the_session(
       "kind=coherent,capacity=16M;capacity=16M;kind=coherent,capacity=16M,concurrent=0");
   return the_session;
-}
-
-constexpr CUmemLocation device(int ordinal) {
-  return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
-}
-constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
-constexpr CUmemLocation host_node(int id) {
-  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, id};
-}
-constexpr CUmemLocation current_node{CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 5};
-
-int first_host_node() {
-  int node = -1;
-  WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
-  return node;
 }
 
 // A file without a name, with as many bytes as the ranges of these tests, all 'f'.

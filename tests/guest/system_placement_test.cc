@@ -17,6 +17,7 @@
 #include <string>
 
 #include "support/kernel_view.h"
+#include "support/locations.h"
 #include "support/session.h"
 #include "support/waiting.h"
 
@@ -34,12 +35,6 @@ const Session& session() {
   expect(configured, "setenv");
   static const Session the_session("kind=coherent,node=2,capacity=16M");
   return the_session;
-}
-
-constexpr CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
-constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
-constexpr CUmemLocation host_node(int node) {
-  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, node};
 }
 
 class Mapped {
@@ -114,7 +109,7 @@ TEST_CASE("pages of malloc move to the device's node and back, with their conten
   REQUIRE(pages_on(device_node, memory) == 0);
   for (const int node : {1, 0, 1}) {
     CAPTURE(node);
-    prefetch(memory, device);
+    prefetch(memory, device(0));
     CHECK(pages_on(device_node, memory) == pages);
     prefetch(memory, host_node(node));
     CHECK(pages_on(node, memory) == pages);
@@ -122,7 +117,7 @@ TEST_CASE("pages of malloc move to the device's node and back, with their conten
     prefetch(memory, host);
     CHECK(pages_on(node, memory) == pages);
   }
-  prefetch(memory + 2 * page, device, 3 * page);
+  prefetch(memory + 2 * page, device(0), 3 * page);
   CHECK(pages_on(device_node, memory) == 3);
   CHECK(pages_on(device_node, memory + 2 * page, 3 * page) == 3);
   prefetch(memory, host);
@@ -139,7 +134,7 @@ TEST_CASE("untouched pages are created on the node that they are prefetched to",
     CHECK(pages_on(node, memory.data()) == pages);
   }
   const Mapped memory;
-  prefetch(memory.data(), device);
+  prefetch(memory.data(), device(0));
   CHECK(pages_on(device_node, memory.data()) == pages);
   // They are created there, not moved there.
   CHECK(moved_pages() - moved < pages);
@@ -154,13 +149,13 @@ TEST_CASE("pages of stacks, locked memory, files and shared memory move, too", "
     session();
     alignas(page) char array[length];
     std::memset(array, 's', length);
-    prefetch(array, device);
+    prefetch(array, device(0));
     CHECK(pages_on(device_node, array) == pages);
   }
   SECTION("locked memory") {
     const Mapped memory;
     REQUIRE(::mlock(memory.data(), length) == 0);
-    prefetch(memory.data(), device);
+    prefetch(memory.data(), device(0));
     CHECK(pages_on(device_node, memory.data()) == pages);
   }
   SECTION("a file's pages and shared memory") {
@@ -169,7 +164,7 @@ TEST_CASE("pages of stacks, locked memory, files and shared memory move, too", "
     for (const int flags : {MAP_SHARED, MAP_PRIVATE}) {
       const Mapped memory(flags, file);
       std::memset(memory.data(), 'f', length);
-      prefetch(memory.data(), device);
+      prefetch(memory.data(), device(0));
       CHECK(pages_on(device_node, memory.data()) == pages);
     }
     ::close(file);
@@ -193,14 +188,14 @@ TEST_CASE("pages that another process shares stay, without an error", "[guest]")
   ::close(ends[0]);
   // These pages are the parent's alone from now on.
   std::memset(memory.data(), 'q', 5 * page);
-  prefetch(memory.data(), device);
+  prefetch(memory.data(), device(0));
   CHECK(pages_on(device_node, memory.data()) == 5);
   CHECK(pages_on(device_node, memory.data(), 5 * page) == 5);
   ::close(ends[1]);
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
-  prefetch(memory.data(), device);
+  prefetch(memory.data(), device(0));
   CHECK(pages_on(device_node, memory.data()) == pages);
 }
 
@@ -208,7 +203,7 @@ TEST_CASE("the first touch creates pages at the preferred location", "[guest]") 
   struct {
     CUmemLocation location;
     int node;
-  } const cases[] = {{device, device_node}, {host_node(1), 1}, {host_node(0), 0}};
+  } const cases[] = {{device(0), device_node}, {host_node(1), 1}, {host_node(0), 0}};
   for (const auto& [location, node] : cases) {
     CAPTURE(node);
     const Mapped memory;
@@ -218,7 +213,7 @@ TEST_CASE("the first touch creates pages at the preferred location", "[guest]") 
     CHECK(pages_on(node, memory.data(), length / 2) == pages / 2);
     // Setting it moves nothing, and unsetting it frees the rest.
     advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
-           node == device_node ? host_node(0) : device);
+           node == device_node ? host_node(0) : device(0));
     CHECK(pages_on(node, memory.data(), length / 2) == pages / 2);
     advise(memory.data(), CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
     CHECK(policy_of(memory.data()) == MPOL_DEFAULT);
@@ -230,7 +225,7 @@ TEST_CASE("the first touch creates pages at the preferred location", "[guest]") 
 TEST_CASE("a preferred location does not prevent a prefetch of the program's memory", "[guest]") {
   const Mapped memory;
   advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host_node(1));
-  prefetch(memory.data(), device);
+  prefetch(memory.data(), device(0));
   CHECK(pages_on(device_node, memory.data()) == pages);
 }
 
@@ -244,8 +239,8 @@ TEST_CASE("memory at the place of memory that was to be prefetched is not moved"
         comes_true([gate] { return static_cast<std::atomic<bool>*>(gate)->load(); });
       },
       &open));
-  WHERRY_TRY(
-      cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(memory.data()), length, device, 0, stream));
+  WHERRY_TRY(cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(memory.data()), length, device(0), 0,
+                                stream));
   REQUIRE(::mmap(memory.data(), length, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == memory.data());
   std::memset(memory.data(), 'o', length);
@@ -262,7 +257,7 @@ TEST_CASE("a memory policy of the program's own stays", "[guest]") {
   SECTION("set before the advice") {
     const Mapped memory;
     set_own(memory.data());
-    advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device);
+    advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device(0));
     CHECK(preferred_type(memory.data()) == CU_MEM_LOCATION_TYPE_DEVICE);
     CHECK(policy_of(memory.data()) == MPOL_BIND);
     advise(memory.data(), CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
@@ -270,7 +265,7 @@ TEST_CASE("a memory policy of the program's own stays", "[guest]") {
   }
   SECTION("set after the advice") {
     const Mapped memory;
-    advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device);
+    advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device(0));
     set_own(memory.data());
     advise(memory.data(), CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
     CHECK(policy_of(memory.data()) == MPOL_BIND);
@@ -291,7 +286,7 @@ TEST_CASE("advice without a place keeps the policy of the program's threads", "[
 TEST_CASE("other anonymous memory at the place of memory with a preferred location has no advice",
           "[guest]") {
   const Mapped memory;
-  advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device);
+  advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device(0));
   advise(memory.data(), CU_MEM_ADVISE_SET_READ_MOSTLY);
   REQUIRE(preferred_type(memory.data()) == CU_MEM_LOCATION_TYPE_DEVICE);
   REQUIRE(::munmap(memory.data(), length) == 0);

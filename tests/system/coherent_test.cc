@@ -11,6 +11,7 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/coherent_threads.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 
@@ -37,22 +38,6 @@ Stage& stage() {
 void prefetch(const Words& words, int to) {
   WHERRY_TRY(cuMemPrefetchAsync(address_of(words), words.bytes(), location_of(to), 0, nullptr));
   WHERRY_TRY(cuStreamSynchronize(nullptr));
-}
-
-// Runs function() on a thread that counts as the device.
-template <typename Function>
-void on_attached_thread(int device, const Function& function) {
-  std::thread([&] {
-    const wherry::attached counts{wherry::device(device)};
-    function();
-  }).join();
-}
-
-std::size_t pages_not_at(const Words& words, int where) {
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < words.size(); i += page_words)
-    if (stage().residents(&words[i]) != bit_of(where)) ++wrong;
-  return wrong;
 }
 
 void touch_all(const Words& words) {
@@ -89,7 +74,7 @@ TEST_CASE("pages that a coherent device touches first are in its pool, and the h
   Stage& s = stage();
   const Words words{2 * block_words};
   s.write_pages(device0, words.data(), words.bytes(), 7);
-  CHECK(pages_not_at(words, device0) == 0);
+  CHECK(pages_not_at(stage(), words, device0) == 0);
   const std::uint64_t faults = Stage::faults();
   CHECK(s.read_pages(host, words.data(), words.bytes()) == 7 * words.size() / page_words);
   CHECK(s.read_pages(device1, words.data(), words.bytes()) == 7 * words.size() / page_words);
@@ -101,8 +86,8 @@ TEST_CASE("pages that a coherent device touches first are in its pool, and the h
 TEST_CASE("attached threads count as their device", "[system]") {
   const Words words{2 * block_words};
   const std::uint64_t faults = Stage::faults(device1);
-  on_attached_thread(device1, [&] { touch_all(words); });
-  CHECK(pages_not_at(words, device1) == 0);
+  on_thread_of(device1, [&] { touch_all(words); });
+  CHECK(pages_not_at(stage(), words, device1) == 0);
   CHECK(Stage::faults(device1) > faults);
 }
 
@@ -114,7 +99,7 @@ TEST_CASE("a prefetch moves pages between the host and coherent devices, and map
   for (const int to : {device0, device1, host, isolated, device1, isolated, host, device0}) {
     CAPTURE(to);
     prefetch(words, to);
-    CHECK(pages_not_at(words, to) == 0);
+    CHECK(pages_not_at(stage(), words, to) == 0);
     if (to == isolated) continue;
     const std::uint64_t faults = Stage::faults();
     CHECK(s.read_pages(host, words.data(), words.bytes()) == 3 * words.size() / page_words);
@@ -131,7 +116,7 @@ TEST_CASE("read-mostly makes no second copy between processors of one page table
   const std::uint64_t sum = 5 * words.size() / page_words;
   for (const int reader : {device0, device1, host})
     CHECK(s.read_pages(reader, words.data(), words.bytes()) == sum);
-  CHECK(pages_not_at(words, host) == 0);
+  CHECK(pages_not_at(stage(), words, host) == 0);
 
   CHECK(s.read_pages(isolated, words.data(), words.bytes()) == sum);
   CHECK(s.residents(words.data()) == (bit_of(host) | bit_of(isolated)));
@@ -147,7 +132,7 @@ TEST_CASE("read-mostly makes no second copy between processors of one page table
   advise(others, CU_MEM_ADVISE_SET_READ_MOSTLY);
   s.write_pages(host, others.data(), others.bytes(), 5);
   prefetch(others, device1);
-  CHECK(pages_not_at(others, device1) == 0);
+  CHECK(pages_not_at(stage(), others, device1) == 0);
   CHECK(s.read_pages(isolated, others.data(), others.bytes()) == sum);
   prefetch(others, host);
   CHECK(s.residents(others.data()) == (bit_of(device1) | bit_of(isolated)));
@@ -169,11 +154,11 @@ TEST_CASE("first touches follow the preferred location, also a coherent device's
   const Words words{2 * block_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
   s.write_pages(host, words.data(), words.bytes(), 1);
-  CHECK(pages_not_at(words, device0) == 0);
+  CHECK(pages_not_at(stage(), words, device0) == 0);
   const Words others{2 * block_words};
   advise(others, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
   s.write_pages(device0, others.data(), others.bytes(), 1);
-  CHECK(pages_not_at(others, host) == 0);
+  CHECK(pages_not_at(stage(), others, host) == 0);
 }
 
 TEST_CASE("a coherent device's own memory is in its pool, and the host may use it", "[system]") {
@@ -231,7 +216,7 @@ TEST_CASE("a reset of a coherent device keeps managed memory and the program", "
   s.write_pages(device0, words.data(), words.bytes(), 4);
   s.session().reset(device0);
   CHECK(s.read_pages(device0, words.data(), words.bytes()) == 4 * words.size() / page_words);
-  CHECK(pages_not_at(words, device0) == 0);
+  CHECK(pages_not_at(stage(), words, device0) == 0);
 }
 
 TEST_CASE("a child of fork() has what fork() promises beside coherent devices", "[system]") {

@@ -12,6 +12,7 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/coherent_threads.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 
@@ -30,26 +31,9 @@ Stage& stage() {
   return the_stage;
 }
 
-std::size_t pages_not_at(const Words& words, int where) {
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < words.size(); i += page_words)
-    if (stage().residents(&words[i]) != bit_of(where)) ++wrong;
-  return wrong;
-}
-
 void touch_all(const Words& words) {
   for (std::size_t i = 0; i < words.size(); i += page_words)
     __atomic_fetch_add(&words[i], 1, __ATOMIC_RELAXED);
-}
-
-// Runs function() on a thread that counts as the processor.
-template <typename Function>
-void on_thread_of(int processor, const Function& function) {
-  std::thread([&] {
-    if (processor == host) return function();
-    const wherry::attached counts{wherry::device(processor)};
-    function();
-  }).join();
 }
 
 // Touches the words until all their pages are at the processor. Returns false if that takes too
@@ -58,7 +42,7 @@ bool comes_to(int where, const Words& words) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
   while (std::chrono::steady_clock::now() < end) {
     for (int i = 0; i < 100; ++i) touch_all(words);
-    if (pages_not_at(words, where) == 0) return true;
+    if (pages_not_at(stage(), words, where) == 0) return true;
   }
   return false;
 }
@@ -69,7 +53,7 @@ TEST_CASE("pages follow the threads that use them, and a new phase moves them ag
   Stage& s = stage();
   const Words words{4 * block_words};
   s.write_pages(host, words.data(), words.bytes(), 1);
-  REQUIRE(pages_not_at(words, host) == 0);
+  REQUIRE(pages_not_at(stage(), words, host) == 0);
   for (const int user : {device0, device1, host, device1}) {
     CAPTURE(user);
     bool came = false;

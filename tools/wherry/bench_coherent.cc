@@ -49,24 +49,33 @@ double prefetch_ns(Words words, const location& to, const stream& in) {
   return ns_of([&] { prefetch_and_wait(words, to, in); });
 }
 
+// A runtime, and managed memory in the pool of its device 0, which must have room for it.
+struct ResidentMemory {
+  explicit ResidentMemory(std::size_t bytes)
+      : in(library.device(0)), words(bytes / sizeof(std::uint64_t)) {
+    std::memset(words.data(), 1, bytes);
+    prefetch_and_wait(words.span(), in.device(), in);
+  }
+  std::byte* data() { return reinterpret_cast<std::byte*>(words.data()); }
+
+  const runtime library;
+  stream in;
+  managed_array<std::uint64_t> words;
+};
+
 // Passes of a program that updates managed memory at random and is at rest otherwise, in ns.
 double passes_ns(std::size_t bytes, const char* budget) {
   ::setenv("WHERRY_SAMPLING", budget, 1);
   set_devices(bytes);
-  const runtime library;
-  stream in(library.device(0));
-  managed_array<std::uint64_t> words(bytes / sizeof(std::uint64_t));
-  auto* const first = reinterpret_cast<std::byte*>(words.data());
-  std::memset(first, 1, bytes);
-  prefetch_and_wait(words.span(), in.device(), in);
+  ResidentMemory memory(bytes);
   // The other half of the accesses keeps the samples from becoming rare.
-  update_ns(first, bytes);
+  update_ns(memory.data(), bytes);
   constexpr int passes = 60;
   double sum = 0;
   for (int pass = 0; pass < passes; ++pass) {
     const std::optional<attached> counts =
-        pass % 2 == 0 ? std::optional<attached>(std::in_place, in.device()) : std::nullopt;
-    sum += update_ns(first, bytes);
+        pass % 2 == 0 ? std::optional<attached>(std::in_place, memory.in.device()) : std::nullopt;
+    sum += update_ns(memory.data(), bytes);
   }
   return sum;
 }
@@ -76,19 +85,14 @@ double passes_ns(std::size_t bytes, const char* budget) {
 void measure_coherent_resident(const BenchScale& scale, std::span<Figures> figures) {
   const std::size_t bytes = scale.bytes / 2;
   set_devices(bytes);
-  const runtime library;
-  stream in(library.device(0));
-  managed_array<std::uint64_t> words(bytes / sizeof(std::uint64_t));
-  auto* const managed = reinterpret_cast<std::byte*>(words.data());
-  std::memset(managed, 1, bytes);
-  prefetch_and_wait(words.span(), in.device(), in);
-  const attached counts(in.device());
+  ResidentMemory managed(bytes);
+  const attached counts(managed.in.device());
   PlainMemory huge(bytes, PlainMemory::Pages::huge), small(bytes, PlainMemory::Pages::small);
   for (std::byte* const plain : {huge.data(), small.data()}) std::memset(plain, 1, bytes);
   std::array<Samples, 3> samples;
   for (int run = -1; run < runs; ++run) {
     for (const auto kind : {&Samples::value, &Samples::limit, &Samples::peer}) {
-      std::byte* const memory = kind == &Samples::value   ? managed
+      std::byte* const memory = kind == &Samples::value   ? managed.data()
                                 : kind == &Samples::limit ? huge.data()
                                                           : small.data();
       const bench::ResidentSpeed speed = bench::resident_speed(memory, bytes);

@@ -1,0 +1,27 @@
+// Locations of the CUDA API, as tests of advice and prefetches write them.
+#pragma once
+
+#include <wherry/wherry.h>
+
+#include "support/session.h"
+
+namespace wherry::test {
+
+constexpr CUmemLocation device(int ordinal) {
+  return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+}
+inline constexpr CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
+constexpr CUmemLocation host_node(int id) {
+  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, id};
+}
+// The id is ignored.
+inline constexpr CUmemLocation current_node{CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 5};
+
+// The first NUMA node of the host's memory. Requires: the library is initialized.
+inline int first_host_node() {
+  int node = -1;
+  WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
+  return node;
+}
+
+}  // namespace wherry::test
