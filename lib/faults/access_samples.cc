@@ -16,12 +16,10 @@ bool AccessSamples::note(const LockedBlock& block, Processor user, Processor own
   Use& use = of(block.index);
   const auto number = static_cast<std::uint32_t>(allocation);
   if (use.allocation != number) use = {number, {}};
+  const bool was_contested = use.sampled.is_contested();
   const bool moves = use.sampled.note(user, owner);
-  if (user == owner) {
-    in_place_.fetch_add(1, std::memory_order_relaxed);
-    return false;
-  }
-  misplaced_.fetch_add(1, std::memory_order_relaxed);
+  if (user == owner) return false;
+  if (!was_contested) surprises_.fetch_add(1, std::memory_order_relaxed);
   if (!moves)
     suspects_[block.index.value % suspects_.size()].store(block.index.value + 1,
                                                           std::memory_order_relaxed);

@@ -33,8 +33,9 @@ class AccessSamples {
   // each note once. Nothing: there is none.
   std::optional<BlockIndex> take_suspect();
 
-  std::uint64_t in_place() const { return in_place_.load(std::memory_order_relaxed); }
-  std::uint64_t misplaced() const { return misplaced_.load(std::memory_order_relaxed); }
+  // How many samples found a block elsewhere than with its user, and the block is not one that
+  // several processors are known to use.
+  std::uint64_t surprises() const { return surprises_.load(std::memory_order_relaxed); }
   std::uint64_t cost_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
 
  private:
@@ -45,8 +46,7 @@ class AccessSamples {
   Use& of(BlockIndex block) const;
 
   const Mapping uses_;  // a Use for each block, guarded by the block's lock
-  std::atomic<std::uint64_t> in_place_{0};
-  std::atomic<std::uint64_t> misplaced_{0};
+  std::atomic<std::uint64_t> surprises_{0};
   std::atomic<std::uint64_t> cost_ns_{0};
   // Numbers of blocks + 1; 0: empty. A newer suspect may replace an older one.
   std::array<std::atomic<std::uint64_t>, 64> suspects_{};

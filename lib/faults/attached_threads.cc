@@ -148,7 +148,7 @@ int AttachedThreads::enter(std::uint32_t role, const std::uint32_t* cpu) {
   // Other threads may still read the old pointer, which stays valid until this thread leaves.
   if (cpu != nullptr) slot->cpu.store(cpu, std::memory_order_relaxed);
   slot->word.store(word_of(thread, role));
-  changes_.fetch_add(1, std::memory_order_relaxed);
+  mark_phase();
   mine_.table = this;
   mine_.thread = thread;
   return 0;
@@ -180,7 +180,7 @@ void AttachedThreads::leave(pid_t thread) {
   const LockGuard guard(lock_);
   remove(slot);
   attached_.fetch_sub(1, std::memory_order_relaxed);
-  changes_.fetch_add(1, std::memory_order_relaxed);
+  mark_phase();
 }
 
 AttachedThreads::Slot& AttachedThreads::usable_slot(pid_t thread) {

@@ -49,8 +49,11 @@ class AttachedThreads {
   bool any() const noexcept {
     return attached_.load(std::memory_order_relaxed) != 0 && mark_.is_here();
   }
-  // Grows whenever a thread is attached or detached.
-  std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
+  // The program begins something new, for example a kernel. Threads that are attached or detached
+  // mark a phase, too.
+  void mark_phase() noexcept { phases_.fetch_add(1, std::memory_order_relaxed); }
+  // How many phases have been marked.
+  std::uint64_t phases() const noexcept { return phases_.load(std::memory_order_relaxed); }
 
   // ---- For the calling thread; any thread, but no signal handler
 
@@ -112,7 +115,7 @@ class AttachedThreads {
   SparseMemory memory_;
   Slot* const slots_;
   std::atomic<std::uint32_t> attached_{0};  // threads; changes under lock_
-  std::atomic<std::uint64_t> changes_{0};
+  std::atomic<std::uint64_t> phases_{0};
 
   Mutex lock_{LockOrder::attached_threads};  // while entries are added and removed
 };

@@ -11,8 +11,6 @@ namespace {
 
 // How much CPU time the samples may take at once after a rest.
 constexpr std::uint64_t most_at_once_ns = 40'000'000;
-constexpr int pause_min_ms = 4;
-constexpr int pause_max_ms = 100;
 
 }  // namespace
 
@@ -34,23 +32,16 @@ void UsageSampler::work() {
   name_this_thread("wherry-usage");
   thread_gets_no_signals();
   AccessSamples& samples = parts_.samples;
-  int pause_ms = pause_min_ms;
+  SamplePace pace(ViewChanger::runs_max);
   std::uint64_t earliest_ns = 0;
   std::uint64_t charged_ns = thread_cpu_ns() + samples.cost_ns();
-  std::uint64_t misplaced = 0;
-  std::uint64_t phase = parts_.attached.changes();
-  for (std::uint32_t seen = notifier_.seen(); !stopping_; notifier_.wait(seen, pause_ms)) {
+  for (std::uint32_t seen = notifier_.seen(); !stopping_; notifier_.wait(seen, pace.pause_ms())) {
     const std::uint64_t cost_ns = thread_cpu_ns() + samples.cost_ns();
     const std::uint64_t used_ns = process_cpu_ns();
     earliest_ns = allowance_.use(cost_ns - charged_ns, used_ns);
     charged_ns = cost_ns;
-    const std::uint64_t found = samples.misplaced();
-    const std::uint64_t changes = parts_.attached.changes();
-    const bool is_new = found != misplaced || changes != phase;
-    misplaced = found;
-    phase = changes;
-    pause_ms = is_new ? pause_min_ms : std::min(pause_ms + pause_ms / 4, pause_max_ms);
-    if (used_ns >= earliest_ns && may_gain()) take_samples();
+    pace.begin_round(samples.surprises(), parts_.attached.phases());
+    if (used_ns >= earliest_ns && may_gain()) take_samples(pace.blocks());
   }
 }
 
@@ -61,7 +52,7 @@ bool UsageSampler::may_gain() const {
   return false;
 }
 
-void UsageSampler::take_samples() {
+void UsageSampler::take_samples(std::size_t most) {
   std::array<PageSpan, ViewChanger::runs_max> spans;
   std::size_t count = 0;
   const LockGuard gate(parts_.pins.lock);
@@ -69,7 +60,7 @@ void UsageSampler::take_samples() {
     const auto page = static_cast<unsigned>(random_() % pages_per_block);
     if (const auto span = begin_sample(index, page)) spans[count++] = *span;
   };
-  while (count < spans.size() / 2) {
+  while (count < most / 2) {
     const auto suspect = parts_.samples.take_suspect();
     if (!suspect) break;
     add(*suspect);
@@ -77,7 +68,7 @@ void UsageSampler::take_samples() {
   const BlockIndex end{parts_.blocks.size()};
   bool wrapped = false;
   // So many looks, because most blocks may be elsewhere or absent.
-  for (std::size_t looks = 0; count < spans.size() && looks < 8 * spans.size(); ++looks) {
+  for (std::size_t looks = 0; count < most && looks < 8 * most; ++looks) {
     const BlockIndex index = parts_.blocks.next_used(next_, end);
     if (index.value == end.value) {
       if (std::exchange(wrapped, true)) break;

@@ -4,9 +4,9 @@
 // and the fault service learns who made it (faults/access_samples.h).
 //
 // The time that samples take has a budget, a share of the CPU time of the program. It pays for the
-// sampler's own CPU time and for the time that accessing threads wait. While all samples find their
-// blocks in place, they become rarer. A thread that is attached or detached marks a new phase of
-// the program, and the samples begin anew.
+// sampler's own CPU time and for the time that accessing threads wait. While samples find their
+// blocks in place, they become rarer (faults/sample_pace.h). Threads that are attached or detached
+// and launches mark phases of the program, which may use its memory in another way.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include "base/time_allowance.h"
 #include "faults/access_samples.h"
 #include "faults/attached_threads.h"
+#include "faults/sample_pace.h"
 #include "migration/page_engine.h"
 #include "migration/pin_gate.h"
 #include "pages/block_directory.h"
@@ -50,8 +51,8 @@ class UsageSampler {
   void work();
   // Whether pages can be in the wrong pool at all.
   bool may_gain() const;
-  // Removes entries of up to ViewChanger::runs_max blocks.
-  void take_samples() EXCLUDES(parts_.pins.lock);
+  // Removes entries of so many blocks, at most ViewChanger::runs_max.
+  void take_samples(std::size_t most) EXCLUDES(parts_.pins.lock);
   // What to remove of the block's entries: all, or those of the first mapped page from `page` on.
   // Nothing: it cannot be sampled now.
   std::optional<PageSpan> begin_sample(BlockIndex index, unsigned page) REQUIRES(parts_.pins.lock);

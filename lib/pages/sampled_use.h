@@ -2,8 +2,9 @@
 // (faults/usage_sampler.h). A mapped page does not fault, so a few samples stand for all accesses.
 //
 // All zero when it is new. The block should move if one processor uses it clearly more than its
-// owner does. A block that several processors use would then move to and fro. So each move that the
-// owner's later samples contradict doubles what the next one needs.
+// owner does. A block that several processors use at the same time would then move to and fro. So a
+// move doubles what the next one needs, unless all samples of the user's lead were the user's: then
+// a new phase of the program has begun, and the next one may begin as quickly.
 #pragma once
 
 #include <algorithm>
@@ -20,34 +21,50 @@ class SampledUse {
   bool note(Processor user, Processor owner) {
     if (user == owner) {
       if (lead_ > 0)
-        --lead_;
-      else if (caution_ > 0 && ++calm_ == calm_samples)
-        calm_ = 0, --caution_;
+        contradict();
+      else if (is_contested() && ++calm_ == calm_samples)
+        calm_down();
       return false;
     }
     calm_ = 0;
     if (lead_ == 0) user_ = static_cast<std::uint8_t>(user.index);
     if (user_ != user.index) {
-      --lead_;
+      contradict();
       return false;
     }
     if (++lead_ < lead_needed << caution_) return false;
     lead_ = 0;
-    caution_ = static_cast<std::uint8_t>(std::min(caution_ + 1u, caution_max));
+    if (is_contradicted_)
+      caution_ = static_cast<std::uint8_t>(std::min(caution_ + 1u, caution_max));
+    is_contradicted_ = false;
     return true;
   }
+
+  // Whether several processors are known to use the block.
+  bool is_contested() const { return caution_ > 0 || is_contradicted_ != 0; }
 
   // By so many samples a user must lead before the block moves for the first time.
   static constexpr unsigned lead_needed = 3;
 
  private:
   static constexpr unsigned caution_max = 4;
-  // So many samples in a row that find the block in place make it easier to move again.
+  // So many samples in a row that find the block in place make it less contested.
   static constexpr unsigned calm_samples = 32;
+
+  void contradict() {
+    --lead_;
+    is_contradicted_ = true;
+  }
+  void calm_down() {
+    calm_ = 0;
+    is_contradicted_ = false;
+    if (caution_ > 0) --caution_;
+  }
 
   std::uint8_t user_ = 0;  // who leads
   std::uint8_t lead_ = 0;
-  std::uint8_t caution_ = 0;
+  std::uint8_t caution_ : 7 = 0;
+  std::uint8_t is_contradicted_ : 1 = 0;  // since the last move, or the last calm
   std::uint8_t calm_ = 0;
 };
 static_assert(sizeof(SampledUse) == 4);

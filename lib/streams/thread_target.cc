@@ -19,12 +19,13 @@ void call_kernel(const LaunchPiece& piece) noexcept {
 }  // namespace
 
 ThreadTarget::ThreadTarget(AttachedThreads& attached, const WorkerOptions& options)
-    : poster_(*board_, options.count),
+    : attached_(attached),
+      poster_(*board_, options.count),
       completion_(make_eventfd()),
       never_(make_eventfd()),
       starting_(options.count) {
   try {
-    start(attached, options);
+    start(options);
   } catch (...) {
     stop();
     throw;
@@ -35,16 +36,16 @@ ThreadTarget::~ThreadTarget() {
   stop();
 }
 
-void ThreadTarget::start(AttachedThreads& attached, const WorkerOptions& options) {
+void ThreadTarget::start(const WorkerOptions& options) {
   {
     const SignalBlock no_signals;
     for (int i = 0; i < options.count; ++i) {
-      workers_.emplace_back([this, &attached, i, ordinal = options.ordinal, cpus = options.cpus] {
+      workers_.emplace_back([this, i, ordinal = options.ordinal, cpus = options.cpus] {
         name_this_thread(fmt::format("wherry-dev{}-{}", ordinal, i));
         // A failure is not fatal, and all CPUs are permitted, as in devices/worker.cc.
         if (!cpus.empty()) pin_this_thread(cpus);
         this_thread_serves_streams();
-        const int error = attached.attach(Processor::device(ordinal));
+        const int error = attached_.attach(Processor::device(ordinal));
         if (error != 0) error_.store(error);
         starting_.count_down();
         if (error == 0) run(static_cast<unsigned>(i));
@@ -74,6 +75,7 @@ pid_t ThreadTarget::pid() const {
 
 bool ThreadTarget::try_post(const LaunchRequest& request) {
   if (!poster_.try_post(request)) return false;
+  attached_.mark_phase();
   if (request.items == 0) signal_eventfd(completion_);
   return true;
 }

@@ -60,11 +60,12 @@ class ThreadTarget final : public LaunchTarget {
   DeviceFailure failure() const override;
 
  private:
-  void start(AttachedThreads& attached, const WorkerOptions& options);
+  void start(const WorkerOptions& options);
   void stop();
   void run(unsigned worker);
 
   const std::unique_ptr<LaunchBoard> board_ = std::make_unique<LaunchBoard>();
+  AttachedThreads& attached_;
   LaunchPoster poster_;
   const Fd completion_;  // eventfd
   const Fd never_;       // eventfd

@@ -82,7 +82,7 @@ TEST_CASE("A thread counts as the host before it is attached and after it is det
   CHECK(table.processor_of(me) == Processor::host());
   CHECK(table.mine().counts_as == Processor::host());
   CHECK(table.detach() == EINVAL);
-  CHECK(table.changes() == 0);
+  CHECK(table.phases() == 0);
 
   REQUIRE(table.attach(second) == 0);
   CHECK(table.any());
@@ -114,10 +114,10 @@ TEST_CASE("An attachment replaces the previous one of the same thread, and only 
   CHECK(table.processor_of(other.id()) == second);
 }
 
-TEST_CASE("Each attachment and each end of one is a change") {
+TEST_CASE("Each attachment and each end of one marks a phase") {
   AttachedThreads table({});
-  std::uint64_t before = table.changes();
-  const auto changed = [&] { return std::exchange(before, table.changes()) < table.changes(); };
+  std::uint64_t before = table.phases();
+  const auto changed = [&] { return std::exchange(before, table.phases()) < table.phases(); };
   REQUIRE(table.attach(first) == 0);
   CHECK(changed());
   REQUIRE(table.attach(second) == 0);
@@ -186,7 +186,7 @@ TEST_CASE("By-CPU mode needs a CPU of a device") {
   AttachedThreads table(every_cpu(Processor::host()));
   CHECK(table.attach_by_cpu() == ENODEV);
   CHECK_FALSE(table.any());
-  CHECK(table.changes() == 0);
+  CHECK(table.phases() == 0);
 }
 
 TEST_CASE("The CPU of the calling thread is where Linux says") {

@@ -5,8 +5,6 @@ using namespace wherry::test;
 
 namespace {
 
-// In an emulated machine a sample takes tens of times as long beside the program's own accesses.
-constexpr const char* sampling = "50";
 constexpr int patience_ms = 120'000;
 
 // Whether all pages are on the node, but for those whose entries a sample has removed just now.
@@ -30,7 +28,7 @@ bool come_to(int node, const Pages& pages) {
 }  // namespace
 
 TEST_CASE("pages follow the threads that use them, and a new phase moves them again", "[guest]") {
-  coherent_session(sampling);
+  coherent_session("2");
   const Pages pages{4 * block_pages};
   touch(pages);
   REQUIRE(come_to(0, pages));
@@ -48,7 +46,7 @@ TEST_CASE("pages follow the threads that use them, and a new phase moves them ag
 }
 
 TEST_CASE("a page that threads of two nodes use alike stays", "[guest]") {
-  coherent_session(sampling);
+  coherent_session("2");
   const Pages pages{2 * block_pages};
   touch(pages);
   const std::uint64_t moved = read_stats().migrated_in;

@@ -61,9 +61,35 @@ TEST_CASE("a block that two processors use alike moves ever more rarely") {
   CHECK(moves_in(100'000) < 200);  // with a lead of 3 it would be 8000
 }
 
+TEST_CASE("each new phase moves a block as quickly as the first one") {
+  SampledUse use;
+  for (int phase = 0; phase < 10; ++phase) {
+    CHECK(samples_until_move(use, device, host) == SampledUse::lead_needed);
+    CHECK_FALSE(use.note(device, device));
+    CHECK(samples_until_move(use, host, device) == SampledUse::lead_needed);
+  }
+}
+
+TEST_CASE("a block is contested while its samples contradict each other") {
+  SampledUse use;
+  CHECK(samples_until_move(use, device, host) != 0);
+  CHECK_FALSE(use.is_contested());
+  CHECK_FALSE(use.note(host, device));
+  CHECK_FALSE(use.is_contested());
+  CHECK_FALSE(use.note(device, device));
+  CHECK(use.is_contested());
+  for (int i = 0; i < 200; ++i) CHECK_FALSE(use.note(device, device));
+  CHECK_FALSE(use.is_contested());
+}
+
 TEST_CASE("a block whose use becomes steady moves quickly again") {
   SampledUse use;
-  for (int i = 0; i < 4; ++i) CHECK(samples_until_move(use, device, host) != 0);
+  const auto move_against_the_owner = [&] {
+    CHECK_FALSE(use.note(device, host));
+    CHECK_FALSE(use.note(host, host));
+    CHECK(samples_until_move(use, device, host) != 0);
+  };
+  for (int i = 0; i < 4; ++i) move_against_the_owner();
   CHECK(samples_until_move(use, device, host) > 10 * SampledUse::lead_needed);
   for (int i = 0; i < 200; ++i) CHECK_FALSE(use.note(device, device));
   CHECK(samples_until_move(use, host, device) == SampledUse::lead_needed);

@@ -164,6 +164,13 @@ TEST_CASE("Kernels run in this process, on threads that count as the device", "[
   CHECK(f.attached.processor_of(::gettid()) == Processor::host());
 }
 
+TEST_CASE("A launch marks a phase of the program", "[streams]") {
+  Fixture f;
+  const std::uint64_t before = f.attached.phases();
+  f.run(1, [](std::size_t, std::size_t) {});
+  CHECK(f.attached.phases() == before + 1);
+}
+
 TEST_CASE("A free worker takes the launch of the highest priority first", "[streams]") {
   Fixture f(1);
   std::atomic<bool> leave = false;
