@@ -42,8 +42,8 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"PMIX_RANK", true, "the MPI rank, without the variables before"},
     {"MV2_COMM_WORLD_RANK", true, "the MPI rank, without the variables before"},
     {"SLURM_PROCID", true, "the MPI rank, without the variables before"},
-    {"XDG_CACHE_HOME", false, "where the tool keeps this machine's costs"},
-    {"HOME", false, "where the tool keeps this machine's costs without XDG_CACHE_HOME"},
+    {"XDG_CACHE_HOME", false, "where what was measured of this machine is kept"},
+    {"HOME", false, "where that is kept without XDG_CACHE_HOME"},
 };
 
 // The name of a row of the table. A name that is not in the table does not compile.

@@ -1,5 +1,6 @@
 #include "runtime/policy_machine.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/page.h"
@@ -11,12 +12,27 @@ namespace {
 
 // Memory is nearly as fast as one's own on nodes that are next to each other, as those of one
 // socket may be.
-constexpr int close_distance = 12;
+constexpr unsigned close_percent = 120;
+
+// Speeds that differ by less may be equally fast memory.
+constexpr double clearly_slower = 1.1;
+constexpr double slower_max = 100;
+
+// The cost of an access by `its` CPUs to the memory of `node`, in percent of one to its own.
+std::uint16_t percent_of(const PolicyProcessor& its, int node, int distance,
+                         const NodeSpeeds& speeds) {
+  const auto own = speeds.of(its.cpu_node, its.node), other = speeds.of(its.cpu_node, node);
+  if (!own || !other) return static_cast<std::uint16_t>(10 * distance);
+  const double ratio = std::min(*own / *other, slower_max);
+  return static_cast<std::uint16_t>(
+      ratio < 1 / clearly_slower || ratio > clearly_slower ? std::max(100 * ratio, 1.0) : 100);
+}
 
 }  // namespace
 
 PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
-                             const std::function<int(int, int)>& distance) {
+                             const std::function<int(int, int)>& distance,
+                             const NodeSpeeds& speeds) {
   PolicyMachine machine;
   auto& [access_costs, nodes] = machine;
   nodes.processors = static_cast<int>(processors.size());
@@ -30,20 +46,32 @@ PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
       nodes.distance[p][q] = distance(its.node, other.node);
       // Every processor maps every pool.
       access_costs.maps[p] |= other_bit;
-      if (p == q || (!its.emulated && !other.emulated && nodes.distance[p][q] <= close_distance))
+      const std::uint16_t percent = percent_of(its, other.node, nodes.distance[p][q], speeds);
+      access_costs.percent[p][q] = percent;
+      if (p == q || (!its.emulated && !other.emulated && percent <= close_percent))
         access_costs.close[p] |= other_bit;
-      access_costs.percent[p][q] = static_cast<std::uint16_t>(10 * nodes.distance[p][q]);
     }
   }
   return machine;
 }
 
 PolicyMachine policy_machine_of(const Topology& topology) {
+  const Machine machine = read_machine();
+  const auto cpu_node_of = [&](const DeviceConfig& device) {
+    for (const NumaNode& node : machine.nodes)
+      if (!device.cpus.empty() && std::ranges::count(node.cpus, device.cpus.front()) != 0)
+        return node.id;
+    return device.node;
+  };
+  const int host = topology.host_nodes.front();
   std::vector<PolicyProcessor> processors{
-      {topology.host_nodes.front(), topology.host_capacity / page_size}};
+      {host, topology.host_capacity / page_size, /*emulated=*/false, host}};
   for (const DeviceConfig& device : topology.devices)
-    processors.push_back({device.node, device.capacity / page_size, device.emulated});
-  return policy_machine(processors, node_distance);
+    processors.push_back(
+        {device.node, device.capacity / page_size, device.emulated, cpu_node_of(device)});
+  return policy_machine(
+      processors, [&](int from, int to) { return machine.distance(from, to); },
+      read_node_speeds().speeds);
 }
 
 }  // namespace wherry::impl

@@ -7,6 +7,7 @@
 #include <wherry/policy.hpp>
 
 #include "policy/access_costs.h"
+#include "runtime/node_speeds.h"
 #include "runtime/topology.h"
 
 namespace wherry::impl {
@@ -20,14 +21,16 @@ struct PolicyProcessor {
   int node = 0;
   std::uint64_t capacity_pages = 0;  // 0: no limit
   bool emulated = false;             // stands for one that has memory of its own, elsewhere
+  int cpu_node = 0;                  // where its code runs: another node if its own has no CPUs
 };
 
 // `distance`: of two nodes, as the firmware has it: 10 is a node's distance to itself, others are
-// ratios of latencies to that.
+// ratios of latencies to that. `speeds`: used instead where they have both nodes.
 PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
-                             const std::function<int(int, int)>& distance);
+                             const std::function<int(int, int)>& distance,
+                             const NodeSpeeds& speeds);
 
-// The machine of a live run.
+// The machine of a live run. Reads the file of node speeds.
 PolicyMachine policy_machine_of(const Topology& topology);
 
 }  // namespace wherry::impl

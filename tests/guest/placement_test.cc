@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernel_features.h"
+#include "node_bandwidth.h"
 #include "os/files/fd.h"
 #include "os/memory/numa.h"
 #include "os/missing.h"
@@ -55,6 +56,16 @@ TEST_CASE("three nodes, their CPUs and their distances are read", "[guest]") {
   CHECK(machine.distance(0, 1) == 21);
   CHECK(machine.distance(2, 0) == 30);
   CHECK(machine.distance(1, 1) == 10);
+}
+
+TEST_CASE("the memory of each node is read by the CPUs of each node that has some", "[guest]") {
+  const auto measured = tool::measure_node_speeds(read_machine());
+  if (const auto* wrong = std::get_if<std::string>(&measured)) FAIL(*wrong);
+  const NodeSpeeds& speeds = std::get<NodeSpeeds>(measured);
+  CHECK(speeds.all().size() == 6);
+  for (const int cpus : {0, 1})
+    for (const int memory : {0, 1, 2}) CHECK(speeds.of(cpus, memory).value_or(0) > 1e6);
+  CHECK_FALSE(speeds.of(2, 0));
 }
 
 TEST_CASE("the start node is the node that the thread runs on", "[guest]") {

@@ -10,6 +10,7 @@
 #include "apart.h"
 #include "calibration.h"
 #include "cost_file.h"
+#include "kept_file.h"
 #include "replay/cost_scale.h"
 #include "replay/oracle.h"
 #include "replay/replay.h"
@@ -58,7 +59,7 @@ std::variant<replay::CostModel, std::string> costs_here() {
   auto costs = calibrate();
   // If they cannot be saved, they are measured again the next time.
   if (const auto* const measured = std::get_if<replay::CostModel>(&costs))
-    (void)save_costs(*measured, file);
+    (void)save_kept(replay::to_json(*measured), file);
   return costs;
 }
 

@@ -5,6 +5,8 @@
 #include "calibration.h"
 #include "complain.h"
 #include "cost_file.h"
+#include "kept_file.h"
+#include "node_bandwidth.h"
 
 namespace wherry::tool {
 namespace {
@@ -36,11 +38,34 @@ std::string as_text(const replay::CostModel& costs) {
   return text;
 }
 
+std::string as_text(const impl::NodeSpeeds& speeds) {
+  std::string text = fmt::format("\n{:<26}{:>10}{:>12}\n", "CPUs of node", "memory of", "GB/s");
+  for (const auto& [nodes, speed] : speeds.all())
+    text += fmt::format("{:<26}{:>10}{:>12.1f}\n", nodes.first, nodes.second, speed / 1e9);
+  return text;
+}
+
+// Where memory is on several nodes: measures their speeds and keeps them. `text`: what to print of
+// that. Returns an empty string, or one line with the error.
+std::string keep_node_speeds(std::string& text) {
+  const impl::Machine machine = impl::read_machine();
+  if (std::ranges::count_if(machine.nodes, &impl::NumaNode::has_memory) < 2) return {};
+  const std::string path = impl::node_speeds_file();
+  if (path.empty()) return "there is no home directory for the speeds of the nodes: set HOME";
+  const auto measured = measure_node_speeds(machine);
+  if (const auto* wrong = std::get_if<std::string>(&measured)) return *wrong;
+  const auto& speeds = std::get<impl::NodeSpeeds>(measured);
+  text = as_text(speeds) + fmt::format("\nWritten to {}.\n", path);
+  return save_kept(impl::to_text(speeds, impl::shape_of(machine)), path);
+}
+
 }  // namespace
 
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
-  CLI::App* calibrate = app.add_subcommand(
-      "calibrate", "Measure what faults cost on this machine, for wherry replay");
+  CLI::App* calibrate = app.add_subcommand("calibrate",
+                                           "Measure what faults cost on this machine, for wherry "
+                                           "replay, and how fast the memory of each "
+                                           "node is, for the policy adaptive");
   calibrate
       ->add_option("-o,--output", options.file,
                    "The cost file; ~/.cache/wherry/cost.json by default")
@@ -59,9 +84,13 @@ int run_calibrate(const CalibrateOptions& options) {
   const auto measured = calibrate();
   if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
   const auto& costs = std::get<replay::CostModel>(measured);
-  if (const std::string wrong = save_costs(costs, path); !wrong.empty()) return complain(wrong);
-  return print_out(options.json ? replay::to_json(costs)
-                                : as_text(costs) + fmt::format("\nWritten to {}.\n", path));
+  if (const std::string wrong = save_kept(replay::to_json(costs), path); !wrong.empty())
+    return complain(wrong);
+  std::string speeds;
+  if (const std::string wrong = keep_node_speeds(speeds); !wrong.empty()) return complain(wrong);
+  return print_out(options.json
+                       ? replay::to_json(costs)
+                       : as_text(costs) + fmt::format("\nWritten to {}.\n", path) + speeds);
 }
 
 }  // namespace wherry::tool

@@ -1,4 +1,5 @@
 // The cost file of this machine: `wherry calibrate` writes it, and `wherry replay` reads it.
+// kept_file.h writes it.
 #pragma once
 
 #include <string>
@@ -15,9 +16,5 @@ bool exists(const std::string& cost_file);
 
 // A string: one line that says what is wrong, and what to do.
 std::variant<replay::CostModel, std::string> load_costs(const std::string& path);
-// Returns why save_costs() cannot write the file, if that can be known in advance; otherwise empty.
-std::string why_not_saved(const std::string& path);
-// Replaces the file as a whole, or not at all. Returns an empty string, or one line with the error.
-std::string save_costs(const replay::CostModel& costs, const std::string& path);
 
 }  // namespace wherry::tool

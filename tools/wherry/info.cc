@@ -93,6 +93,8 @@ std::string nodes_text(const Survey& survey) {
   if (const auto& limit = survey.machine.memory_limit)
     text += fmt::format("  all of them together: {} for this control group, {} available ({})\n",
                         bytes_text(limit->bytes), bytes_text(limit->available), limit->file);
+  if (survey.machine.nodes.size() > 1)
+    text += fmt::format("  speeds of their memory: {}\n", survey.speeds_source);
   return text;
 }
 
@@ -267,6 +269,7 @@ std::string as_json(const Survey& survey) {
       {"kernel", kernel_json(survey.features)},
       {"trap", trap_json(survey)},
       {"nodes", nodes_json(survey)},
+      {"node_speeds", survey.speeds_source},
       {"memory_limit", memory_limit_json(survey)},
       {"host_nodes", survey.topology.host_nodes},
       {"devices", devices_json(survey)},

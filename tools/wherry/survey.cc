@@ -89,6 +89,7 @@ void look_at_trap(Survey& survey) {
 }
 
 void look_at_policy(Survey& survey) {
+  survey.speeds_source = impl::read_node_speeds().source;
   survey.policy = impl::environment("WHERRY_POLICY");
   survey.policy_reason = "WHERRY_POLICY is set";
   if (!survey.policy.empty() && survey.policy != impl::automatic_policy) return;

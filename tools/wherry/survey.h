@@ -40,6 +40,7 @@ struct Survey {
   bool huge_pools = false;  // whether pools may have huge pages
   std::string policy;       // as it runs: what `auto` stands for; empty: none runs
   std::string policy_reason;
+  std::string speeds_source;         // where the speeds of the nodes' memory come from
   Limits limits;                     // read after the library has started
   std::vector<DeviceState> devices;  // as started
   std::vector<PoolFile> pools;

@@ -12,10 +12,10 @@ impl::PolicyMachine policy_machine_of(const impl::TraceMachine& machine,
     const int node = nodes.empty() ? 0 : static_cast<int>(nodes.front());
     // Nor does it say whether a device is emulated: assume so if it is on the host's node.
     const bool emulated = p != 0 && node == processors.front().node;
-    processors.push_back({node, setting.capacity_pages[p], emulated});
+    processors.push_back({node, setting.capacity_pages[p], emulated, node});
   }
   return impl::policy_machine(
-      processors, [](int node, int other) { return node == other ? same_node : other_node; });
+      processors, [](int node, int other) { return node == other ? same_node : other_node; }, {});
 }
 
 }  // namespace wherry::replay
