@@ -126,8 +126,7 @@ class Run {
     const auto chosen = std::get<PolicySource>(source)(policy_machine_of(trace_.machine, setting));
     return replay({made, setting, costs, *chosen, whole(trace_)});
   }
-  ReplayResult under_oracle() const {
-    const CostModel costs = round_costs();
+  ReplayResult under_oracle(const CostModel& costs = round_costs()) const {
     const Timeline made = timeline();
     Oracle oracle(made, costs);
     return replay({made, setting_of(made), costs, oracle, whole(trace_), oracle.current()});
@@ -630,6 +629,22 @@ TEST_CASE(
   const ReplayResult once = handed_over.under_oracle();
   CHECK(once.counts.faults == 2);
   CHECK(once.counts.migrations + once.counts.mapped_pages > 0);
+}
+
+TEST_CASE("an oracle leaves a coherent device's page elsewhere if a few slow reads cost less") {
+  CostModel costs = round_costs();
+  costs.read_remote_page_ns = 3000;
+  const auto migrations_with = [&](unsigned later_samples) {
+    Run run(8 * page_size);
+    run.coherently();
+    for (std::uint64_t page = 0; page < 8; ++page) run.touch(host, page, (1 + page) * 10 * us);
+    for (unsigned i = 0; i < SampledUse::lead_needed + later_samples; ++i)
+      run.sample(device, 3, (2 + i) * 100 * us);
+    return run.under_oracle(costs).counts.migrations;
+  };
+  // The common page table shows the page already: no remote mapping has to be made.
+  CHECK(migrations_with(1) == 0);
+  CHECK(migrations_with(10) == 1);
 }
 
 TEST_CASE("a trace without events takes its recorded time") {

@@ -68,7 +68,11 @@ impl::Processor Oracle::cheapest_place(const impl::FaultFacts& facts, const Futu
     double cost = is_there ? 0 : moves_to(p);
     for (int other = 0; other < facts.processors; ++other) {
       const unsigned touches = future.touches[static_cast<std::size_t>(other)];
-      if (other != p && touches != 0) cost += costs_.remote_map.of(pages) * share + extra * touches;
+      if (other == p || touches == 0) continue;
+      cost += extra * touches;
+      // Their common page table shows the page already.
+      const impl::ProcessorMask both = impl::Processor{p}.bit() | impl::Processor{other}.bit();
+      if ((both & ~facts.sharing()) != 0) cost += costs_.remote_map.of(pages) * share;
     }
     if (cost >= least) continue;
     least = cost;
