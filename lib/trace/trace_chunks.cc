@@ -61,6 +61,22 @@ void append_trace_header(TraceBytes& file) {
   sink.put_word(trace_version);
 }
 
+bool are_whole_chunks(std::span<const std::byte> encoded, std::uint64_t count) {
+  const auto word_at = [encoded](std::size_t at) {
+    std::uint32_t word = 0;
+    for (unsigned i = 0; i < 4; ++i)
+      word |= std::to_integer<std::uint32_t>(encoded[at + i]) << (8 * i);
+    return word;
+  };
+  TraceBytes header;
+  append_trace_header(header);
+  const bool has_header =
+      encoded.size() >= header.size() && std::ranges::equal(header, encoded.first(header.size()));
+  std::size_t at = has_header && count != 0 ? header.size() : 0;
+  while (at < count) at += chunk_header_bytes + word_at(at + 4);
+  return at == count;
+}
+
 void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> payload) {
   TraceBytes header;
   TraceSink sink(header);

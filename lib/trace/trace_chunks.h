@@ -97,6 +97,9 @@ using TraceDrops = std::array<std::uint64_t, event_kinds>;
 // Each function appends to `file`. append_trace_header() writes what precedes the first chunk.
 void append_trace_header(TraceBytes& file);
 void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> payload);
+// Whether the first `count` bytes of `encoded` are whole chunks. `encoded` has only whole chunks,
+// and perhaps the header before them.
+bool are_whole_chunks(std::span<const std::byte> encoded, std::uint64_t count);
 // At most chunk_events_max events.
 void append_events(TraceBytes& file, std::span<const TraceEvent> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);

@@ -111,7 +111,11 @@ void TraceWriter::add_drops() {
 }
 
 bool TraceWriter::flush() {
-  const int error = append_all(file_, buffer_);
+  const std::uint64_t before = file_bytes_;
+  const int error = append_all(file_, buffer_, file_bytes_);
+  // A reader would take a file that ends with a whole chunk for that of a program which was killed.
+  if (error != 0 && are_whole_chunks(buffer_, file_bytes_ - before))
+    (void)change_end(file_, file_bytes_);
   buffer_.clear();
   if (error == 0) return true;
   log_line("the trace {} ends early: {}; later events are not recorded", path_,

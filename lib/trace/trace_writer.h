@@ -53,6 +53,7 @@ class TraceWriter {
   const NameKernel name_kernel_;
   // Used only by the writer's thread.
   Fd file_;
+  std::uint64_t file_bytes_ = 0;
   TraceBytes buffer_;  // encoded, not yet written
   std::vector<TraceEvent> events_;
   std::unordered_set<std::uint64_t> named_kernels_;

@@ -150,6 +150,30 @@ TEST_CASE("a file that cannot grow any more ends the recording, not the program"
   CHECK_FALSE(trace_in(path).complete);
 }
 
+TEST_CASE(
+    "a file that can just take the last whole chunk does not look like one of a killed program") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  const Outcome outcome = in_fresh_process([&] {
+    const auto writer = start(path, in_children);
+    record_event(sample_events()[0]);
+    while (std::get<Trace>(read_file(path)).events.empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto bytes = std::filesystem::file_size(path);
+    const rlimit limit{bytes, bytes};
+    expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    record_event(sample_events()[1]);
+    while (is_recorded(EventKind::fault)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // The limit forbids a longer file, so the last chunk is one byte short.
+    expect(std::filesystem::file_size(path) == bytes - 1, "the file ends with a whole chunk");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  const Trace trace = trace_in(path);
+  CHECK_FALSE(trace.complete);
+  CHECK(trace.machine == sample_machine());
+}
+
 TEST_CASE("a file is replaced once the new one exists, and only a regular file is replaced") {
   const Folder folder;
   const std::string path = folder.file("trace");
@@ -159,7 +183,9 @@ TEST_CASE("a file is replaced once the new one exists, and only a regular file i
   {
     Fd file;
     REQUIRE(create_in_place_of(link, file) == 0);
-    REQUIRE(append_all(file, std::as_bytes(std::span("new", 3))) == 0);
+    std::uint64_t appended = 0;
+    REQUIRE(append_all(file, std::as_bytes(std::span("new", 3)), appended) == 0);
+    CHECK(appended == 3);
   }
   CHECK(std::filesystem::is_symlink(link));
   CHECK(std::filesystem::file_size(path) == 3);
@@ -180,7 +206,8 @@ TEST_CASE("a file that its writer still has open is not replaced") {
     REQUIRE(create_in_place_of(path, first) == 0);
     CHECK(create_in_place_of(path, second) == EBUSY);
     CHECK_FALSE(second);
-    REQUIRE(append_all(first, std::as_bytes(std::span("first", 5))) == 0);
+    std::uint64_t appended = 0;
+    REQUIRE(append_all(first, std::as_bytes(std::span("first", 5)), appended) == 0);
   }
   CHECK(std::filesystem::file_size(path) == 5);
   CHECK(folder.entries() == 1);

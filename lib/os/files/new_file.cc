@@ -79,13 +79,21 @@ int create_in_place_of(const std::string& path, Fd& file) {
   return 0;
 }
 
-int append_all(const Fd& file, std::span<const std::byte> bytes) {
+int append_all(const Fd& file, std::span<const std::byte> bytes, std::uint64_t& appended) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
+    if (written <= 0) continue;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    appended += static_cast<std::uint64_t>(written);
   }
   return 0;
+}
+
+int change_end(const Fd& file, std::uint64_t bytes) {
+  const auto size = static_cast<off_t>(bytes);
+  if (::ftruncate(file.get(), size + 1) == 0) return 0;
+  return bytes != 0 && ::ftruncate(file.get(), size - 1) == 0 ? 0 : errno;
 }
 
 }  // namespace wherry::impl

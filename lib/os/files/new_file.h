@@ -28,7 +28,13 @@ struct NewFile {
 [[nodiscard]] int create_in_place_of(const std::string& path, Fd& file);
 
 // Appends all bytes. Linux signals that a file exceeds its size limit; the caller blocks that
-// signal. On an error a part may have been written.
-[[nodiscard]] int append_all(const Fd& file, std::span<const std::byte> bytes);
+// signal. On an error a part may have been written. Adds the number of bytes that were written to
+// `appended`.
+[[nodiscard]] int append_all(const Fd& file, std::span<const std::byte> bytes,
+                             std::uint64_t& appended);
+
+// Makes a file of `bytes` bytes one byte longer, which takes no space on the disk, or a byte
+// shorter if it may not grow. Returns 0 or an errno.
+[[nodiscard]] int change_end(const Fd& file, std::uint64_t bytes);
 
 }  // namespace wherry::impl
