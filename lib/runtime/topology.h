@@ -43,13 +43,15 @@ using TopologyResult = std::variant<Topology, TopologyError>;
 
 // Chooses for `machine`. `devices` and `host_nodes` are the values of WHERRY_DEVICES and
 // WHERRY_HOST_NODES; an empty one (or only blanks) means the default:
-//   host     the node where the program starts, unless a device asks for it: then the nearest other
-//   node with CPUs devices  one for each other node with memory (the 8 nearest); if there is none,
-//   one emulated on the host's node node     the nodes of those defaults that no other device asks
-//   for, in turn capacity 15/16 of the node, a quarter of it where the host lives too; shared
-//   equally with other devices there; less where a cgroup limits memory: the host's pool gets what
-//   devices leave of 15/16 of
-//   what is available then workers  as many as the node has CPUs
+// - Host: the node where the program starts, unless a device asks for it: then the nearest other
+//   node with CPUs.
+// - Devices: one for each other node with memory (the 8 nearest). If there is none, one emulated on
+//   the host's node.
+// - Node: the nodes of those defaults that no other device asks for, in turn.
+// - Capacity: 15/16 of the node, a quarter of it where the host lives too; shared equally with
+//   other devices there. Less where a cgroup limits memory: the host's pool gets what devices leave
+//   of 15/16 of what is available then.
+// - Workers: as many as the node has CPUs.
 // `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                std::string_view host_nodes, std::string_view host_capacity = {});
