@@ -6,13 +6,10 @@
 //
 // Without WHERRY_DEVICES it uses two coherent devices.
 #include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 #include <vector>
-#include <wherry/wherry.hpp>
+
+#include "example.h"
 
 namespace {
 
@@ -89,23 +86,24 @@ void run_kernels(const Plate& plate, double* from, double* to, wherry::stream (&
   }
 }
 
-// How much of the device's rows is in its memory.
-double share_at_home(const wherry::runtime& runtime, const double* grid, const Plate& plate,
-                     int device) {
-  std::size_t pages = 0, home = 0;
-  const char* const end =
-      reinterpret_cast<const char*>(grid + plate.first_row(device + 1) * plate.columns);
-  for (const char* page =
-           reinterpret_cast<const char*>(grid + plate.first_row(device) * plate.columns);
-       page < end; page += 4096, ++pages)
-    home += runtime.page_state(page).resident == 1u << (1 + device) ? 1 : 0;
-  return static_cast<double>(home) / static_cast<double>(pages);
+// Where the device's rows are.
+example::Residency residency(const wherry::runtime& runtime, const double* grid, const Plate& plate,
+                             int device) {
+  example::Residency pages(runtime, device);
+  pages.add(std::span(grid + plate.first_row(device) * plate.columns,
+                      grid + plate.first_row(device + 1) * plate.columns));
+  return pages;
 }
 
 // Returns whether the result is right.
 bool run(const Plate& plate, bool kernels, bool times) {
   setenv("WHERRY_DEVICES", "kind=coherent;kind=coherent", /*overwrite=*/0);
   wherry::runtime runtime;
+  if (kernels)
+    example::require_devices(runtime, devices);
+  else
+    // In a parallel region nothing could catch an error.
+    example::require_coherent_devices(runtime, devices, ", or run heat --kernels");
   wherry::managed_array<double> from(plate.size()), to(plate.size());
   wherry::stream streams[devices]{wherry::stream(runtime.device(0)),
                                   wherry::stream(runtime.device(1))};
@@ -119,8 +117,6 @@ bool run(const Plate& plate, bool kernels, bool times) {
       wherry::prefetch(grid->span().subspan(first, count), runtime.device(device), streams[device]);
     streams[device].synchronize();
   }
-  // Throws if the devices are isolated. In a parallel region nothing could catch that.
-  if (!kernels) const wherry::attached probe(runtime.device(0));
   const auto begun = std::chrono::steady_clock::now();
   if (kernels)
     run_kernels(plate, from.data(), to.data(), streams);
@@ -132,7 +128,7 @@ bool run(const Plate& plate, bool kernels, bool times) {
   const double* const result = plate.steps % 2 == 0 ? from.data() : to.data();
   for (int device = 0; device < devices; ++device)
     std::printf("%s of the rows of device %d are in its memory\n",
-                share_at_home(runtime, result, plate, device) > 0.8 ? "most" : "few", device);
+                residency(runtime, result, plate, device).word(), device);
   const double sum = sum_of(result, plate), expected = sum_without_wherry(plate);
   std::printf("sum %.6f, %s without Wherry\n", sum, sum == expected ? "as" : "NOT as");
   return sum == expected;
@@ -141,30 +137,27 @@ bool run(const Plate& plate, bool kernels, bool times) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Plate plate;
-  bool kernels = false, times = false;
-  for (int i = 1; i < argc; ++i) {
-    const auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };
-    const auto number = [&] { return i + 1 < argc ? std::strtoul(argv[++i], nullptr, 10) : 0; };
-    if (is("--kernels"))
-      kernels = true;
-    else if (is("--time"))
-      times = true;
-    else if (is("--rows"))
-      plate.rows = number();
-    else if (is("--columns"))
-      plate.columns = number();
-    else if (is("--steps"))
-      plate.steps = static_cast<int>(number());
-    else
-      return std::fprintf(stderr, "heat: unknown option %s\n", argv[i]), 2;
-  }
-  if (plate.rows < 4 || plate.columns < 3 || plate.steps < 1)
-    return std::fprintf(stderr, "heat: at least 4 rows, 3 columns and 1 step\n"), 2;
-
-  try {
+  return example::report_errors("heat", [&] {
+    Plate plate;
+    bool kernels = false, times = false;
+    for (int i = 1; i < argc; ++i) {
+      const std::string option = argv[i];
+      const auto number = [&](std::size_t least, std::size_t most) {
+        return example::number(option, i + 1 < argc ? argv[++i] : "", least, most);
+      };
+      if (option == "--kernels")
+        kernels = true;
+      else if (option == "--time")
+        times = true;
+      else if (option == "--rows")
+        plate.rows = number(4, 1 << 15);
+      else if (option == "--columns")
+        plate.columns = number(3, 1 << 15);
+      else if (option == "--steps")
+        plate.steps = static_cast<int>(number(1, 1'000'000));
+      else
+        throw std::invalid_argument("unknown option " + option);
+    }
     return run(plate, kernels, times) ? 0 : 1;
-  } catch (const wherry::error& error) {
-    return std::fprintf(stderr, "heat: %s (isolated devices need --kernels)\n", error.what()), 2;
-  }
+  });
 }
