@@ -81,7 +81,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
 
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());
-  if (driver.memory().is_taken(bytes.start, bytes.size()))
+  if (driver.memory().overlaps(bytes.start, bytes.size()))
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   const auto range = host.find_place(bytes);
   if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
