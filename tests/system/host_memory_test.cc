@@ -358,6 +358,7 @@ TEST_CASE("variables and the caller's stack are registered like other memory", "
   std::uint64_t few[5] = {};
   share(few, 5);
   std::thread([] {
+    WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
     // Not in the pages of the thread control block, which are refused.
     std::byte above[16 * kibibyte];
     asm volatile("" : : "r"(above) : "memory");
