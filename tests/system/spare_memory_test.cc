@@ -54,6 +54,7 @@ TEST_CASE("an allocation of as many pages as freed ones gets those pages, and no
   CHECK(bytes == 3 * mebibyte - 100);
   CHECK(cuMemsetD8(again, 1, 3 * mebibyte) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemsetD8(again, 0, bytes) == CUDA_SUCCESS);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
   stage().write(device0, words_at(again) + 77, 4711);
   CHECK(stage().read(device0, words_at(again) + 77) == 4711);
   CHECK(free_memory() == before - 3 * mebibyte);
