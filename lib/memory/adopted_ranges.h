@@ -108,7 +108,7 @@ class AdoptedRanges {
     bool writable = true;
     bool shared = false;
     bool of_file = false;  // before it was adopted, some was a private mapping of a file
-    unsigned ranges = 1;  // how many have it
+    unsigned ranges = 1;   // how many have it
 
     std::uint64_t offset_of(std::uintptr_t address) const {
       return offset + (address - pages.start);

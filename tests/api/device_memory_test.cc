@@ -354,9 +354,19 @@ TEST_CASE("the runtime API has pools, too", "[api]") {
   CHECK(attributes.type == cudaMemoryTypeDevice);
   CHECK(cudaFreeAsync(memory, nullptr) == cudaSuccess);
   CHECK(cudaFreeAsync(memory, nullptr) == cudaErrorInvalidValue);
+  // Memory of either kind is freed by either function.
   CHECK(cudaMallocAsync(&memory, 100, nullptr) == cudaSuccess);
   CHECK(cudaFree(memory) == cudaSuccess);
+  CHECK(cudaMalloc(&memory, 100) == cudaSuccess);
+  CHECK(cudaFreeAsync(memory, nullptr) == cudaSuccess);
+  CHECK(cudaFree(memory) == cudaErrorInvalidValue);
   std::uint64_t used = 1;
+  void* pieces[2] = {};
+  CHECK(cudaMallocFromPoolAsync(&pieces[0], 4096, pool, nullptr) == cudaSuccess);
+  CHECK(cudaMallocFromPoolAsync(&pieces[1], 2048, pool, nullptr) == cudaSuccess);
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess);
+  CHECK(used == 6144);
+  for (void* const piece : pieces) CHECK(cudaFree(piece) == cudaSuccess);
   CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess);
   CHECK(used == 0);
   CHECK(cudaMemPoolTrimTo(pool, 0) == cudaSuccess);

@@ -89,8 +89,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
   std::size_t layer_end = 0;
   if (__builtin_add_overflow(box.x, extent.width, &row_end) ||
       __builtin_add_overflow(box.y, extent.rows, &layer_end) ||
-      (uses_pitch && (pitch < row_end || pitch > max_pitch)) ||
-      (uses_height && height < layer_end))
+      (uses_pitch && (pitch < row_end || pitch > max_pitch)) || (uses_height && height < layer_end))
     return CUDA_ERROR_INVALID_VALUE;
   end.pitch = uses_pitch ? pitch : 0;
   std::size_t rows = 0;

@@ -13,8 +13,7 @@ constexpr int unknown_khz = 1'000'000;
 double mhz_in_cpuinfo() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("cpu MHz"))
-      return std::strtod(line.c_str() + line.find(':') + 1, nullptr);
+    if (line.starts_with("cpu MHz")) return std::strtod(line.c_str() + line.find(':') + 1, nullptr);
   return 0;
 }
 
