@@ -166,9 +166,9 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;
     // Freed memory that keeps its pages is available to the next allocation.
-    const std::size_t used = driver.runtime().budget().used_bytes(Processor::device(device)) -
-                             driver.runtime().heap().spare_bytes(device);
-    *free = capacity - std::min(capacity, used);
+    const std::size_t available = driver.runtime().heap().spare_bytes(device);
+    const std::size_t used = driver.runtime().budget().used_bytes(Processor::device(device));
+    *free = std::min(capacity, capacity - std::min(capacity, used) + available);
     return CUDA_SUCCESS;
   });
 }
