@@ -106,11 +106,12 @@ std::optional<std::uintptr_t> MemoryPool::take_followed(std::size_t bytes,
   if (reuse_[event_dependencies] == 0 || frees_.empty()) return std::nullopt;
   const auto order = stream.context->device.engine.order_of(*stream.stream);
   if (!order) return std::nullopt;
-  const auto& frees = frees_;
-  const auto leaving = space_.find_leaving(bytes, [&](const MemoryPoolSpace::Leaving& free) {
-    const auto others = frees.find(free.stream);
-    return others != frees.end() && order->is_after(recording_of(others->second, free)->moment);
-  });
+  const auto is_before = [&](const MemoryPoolSpace::Leaving& free) WHERRY_TSA(
+                             no_thread_safety_analysis) {  // under lock_
+    const auto others = frees_.find(free.stream);
+    return others != frees_.end() && order->is_after(recording_of(others->second, free)->moment);
+  };
+  const auto leaving = space_.find_leaving(bytes, is_before);
   if (!leaving) return std::nullopt;
   space_.allocate_leaving(leaving->base, bytes);
   return leaving->base;

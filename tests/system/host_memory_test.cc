@@ -371,12 +371,13 @@ TEST_CASE("variables and the caller's stack are registered like other memory", "
 
 TEST_CASE("a fork keeps a stack that was left registered", "[system]") {
   session();
-  const auto leave = [] {
+  std::uintptr_t left = 0;
+  const auto leave = [&] {
     std::uint64_t large[5000] = {};
     WHERRY_TRY(cuMemHostRegister(large, sizeof large, 0));
-    return reinterpret_cast<std::uintptr_t>(large);
+    left = reinterpret_cast<std::uintptr_t>(large);
   };
-  const std::uintptr_t left = leave();
+  leave();
   // Its pages are frames of other functions now, also of the forking one.
   const std::function<int(int)> deep = [&](int depth) {
     volatile std::uint64_t frame[200];
