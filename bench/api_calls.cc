@@ -25,6 +25,18 @@ void alloc_and_free(benchmark::State& state) {
 }
 BENCHMARK(alloc_and_free)->Arg(64 << 10)->Arg(16 << 20)->Arg(std::int64_t{1} << 30);
 
+// A device's own memory: freed memory keeps its pages for the next allocation, within limits.
+void alloc_and_free_device(benchmark::State& state) {
+  const auto pair = [&] {
+    CUdeviceptr pointer = 0;
+    require(cuMemAlloc(&pointer, static_cast<std::size_t>(state.range(0))));
+    require(cuMemFree(pointer));
+  };
+  pair();  // creates the pages
+  for (auto _ : state) pair();
+}
+BENCHMARK(alloc_and_free_device)->Arg(64 << 10)->Arg(1 << 20)->Arg(128 << 20)->UseRealTime();
+
 // The argument is the number of other live allocations.
 void address_range(benchmark::State& state) {
   std::vector<CUdeviceptr> alive(static_cast<std::size_t>(state.range(0)));

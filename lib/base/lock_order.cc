@@ -74,8 +74,12 @@ const char* name_of(LockOrder order) {
       return "handles";
     case LockOrder::audiences:
       return "audiences";
+    case LockOrder::spare_memory:
+      return "spare_memory";
     case LockOrder::records:
       return "records";
+    case LockOrder::crowds:
+      return "crowds";
     case LockOrder::addresses:
       return "addresses";
     case LockOrder::trace:

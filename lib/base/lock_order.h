@@ -60,8 +60,10 @@ enum class LockOrder : std::uint8_t {
   attached_threads,  // which threads count as devices
   loader,            // in a device process: which modules it must load
   audiences,         // which audiences are in use
+  spare_memory,      // freed memory of devices that keeps its pages
   records,           // what the API knows about addresses
   addresses,         // the table that finds a record by its address
+  crowds,            // pages with several pieces of registered memory
   trace,             // names that are not yet written to the trace
   recorder,          // the reader of recorded events
   evictions,         // the reader of the eviction log

@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 #include "base/log.h"
 #include "base/page.h"
@@ -14,6 +15,7 @@
 #include "os/memory/pinned_buffers.h"
 #include "os/memory/raw_copy.h"
 #include "os/memory/write_freeze.h"
+#include "os/process/other_stack.h"
 #include "os/process/poll.h"
 #include "os/process/thread_stacks.h"
 
@@ -25,6 +27,9 @@ constexpr std::size_t step = block_size;
 // The part of the calling thread's stack that may be in use: this many bytes on either side of the
 // current frame.
 constexpr std::size_t own_frames = 64 << 10;
+// The main thread's stack grows within this many bytes below its end: Linux maps nothing else
+// there.
+constexpr std::size_t main_stack = 128 << 20;
 // A parent waits at most this long for its child's copies.
 constexpr std::uint64_t copy_limit_ns = 10'000'000'000;
 
@@ -56,98 +61,145 @@ int in_steps(AddressRange range, F f) {
   return 0;
 }
 
-// The pages that `bytes` covers only in part, so that they may hold other data as well.
-std::vector<std::uintptr_t> shared_pages(AddressRange bytes) {
-  std::vector<std::uintptr_t> pages;
-  const std::uintptr_t first = round_down(bytes.start, page_size);
-  const std::uintptr_t last = round_down(bytes.end - 1, page_size);
-  const bool ends_inside = bytes.end % page_size != 0;
-  if (bytes.start != first || (last == first && ends_inside)) pages.push_back(first);
-  if (last != first && ends_inside) pages.push_back(last);
-  return pages;
+// The program's main thread may need more of its stack at any time. Linux extends the lowest
+// mapping of the stack, so that one must remain. Here the calling thread's own use is extended by
+// two pages, which are then below all of its variables.
+[[gnu::noinline]] void reach_down() {
+  std::byte below[2 * page_size];
+  below[0] = std::byte{0};
+  asm volatile("" : : "r"(below) : "memory");
 }
 
 }  // namespace
 
-AddressRange AdoptedRanges::Adopted::pages() const {
-  return whole_pages(bytes);
+struct AdoptedRanges::Surroundings {
+  Surroundings() : map(read_address_map()), stacks(thread_stacks(map)), pinned(pinned_buffers()) {
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    own_stack = {here - own_frames, here + own_frames};
+    std::string_view rest = map;
+    while (const auto mapping = next_mapping(rest))
+      if (mapping->name == "[stack]") main = {mapping->range.end - main_stack, mapping->range.end};
+  }
+
+  const std::string map;
+  const std::vector<ThreadStack> stacks;
+  const std::vector<AddressRange> pinned;
+  AddressRange own_stack;
+  AddressRange main;
+};
+
+std::vector<AdoptedRanges::Run> AdoptedRanges::runs_of(AddressRange bytes, std::uint64_t offset) {
+  std::vector<Run> runs;
+  const AddressRange pages = whole_pages(bytes);
+  const AddressRange unshared{std::min(round_up(bytes.start, page_size), pages.end),
+                              std::max(round_down(bytes.end, page_size), pages.start)};
+  const auto add = [&](AddressRange part, bool shared) {
+    if (part.empty()) return;
+    runs.push_back({part, offset + (part.start - pages.start), true, shared});
+  };
+  if (unshared.empty()) {
+    // One page, or two of which each is shared.
+    add({pages.start, pages.start + page_size}, true);
+    add({pages.start + page_size, pages.end}, true);
+    return runs;
+  }
+  add({pages.start, unshared.start}, true);
+  add(unshared, false);
+  add({unshared.end, pages.end}, true);
+  return runs;
 }
 
-AddressRange AdoptedRanges::Adopted::unshared() const {
-  return {round_up(bytes.start, page_size),
-          std::max(round_up(bytes.start, page_size), round_down(bytes.end, page_size))};
-}
-
-std::uint64_t AdoptedRanges::Adopted::offset_of(std::uintptr_t address) const {
-  return offset + (address - pages().start);
-}
-
-std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view map,
-                                                             AddressRange pages, bool read_only,
-                                                             bool& writable) const {
-  for (const AddressRange& stack : thread_stacks(map))
-    if (overlap(stack, pages)) return Verdict::unsuitable;
-  // The program may have made this stack itself, so that thread_stacks() does not know it. The
-  // thread must not freeze writes to its own stack: it would wait for itself.
-  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  if (overlap({here - own_frames, here + own_frames}, pages)) return Verdict::unsuitable;
-  for (const AddressRange& buffer : pinned_buffers())
+std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(const Surroundings& surroundings,
+                                                             bool read_only, Run& run) const {
+  const AddressRange pages = run.pages;
+  const bool is_own = overlap(surroundings.own_stack, pages);
+  bool is_stack = is_own || overlap(surroundings.main, pages);
+  for (const ThreadStack& stack : surroundings.stacks) {
+    if (overlap(stack.control_block, pages)) return Verdict::unsuitable;
+    if (!overlap(stack.pages, pages)) continue;
+    is_stack = true;
+    // A thread whose stack has no write access could not run the SIGSEGV handler that waits.
+    if (!stack.is_callers && trap() == nullptr) return Verdict::unsuitable;
+  }
+  run.shared = run.shared || is_stack;
+  for (const AddressRange& buffer : surroundings.pinned)
     if (overlap(buffer, pages)) return Verdict::unsuitable;
   std::uintptr_t covered = pages.start;
-  writable = true;
+  bool is_lowest_of_stack = false;
+  std::uintptr_t end_before = 0;
+  std::string_view map = surroundings.map;
   while (const auto mapping = next_mapping(map)) {
+    const bool follows = std::exchange(end_before, mapping->range.end) == mapping->range.start;
     if (!overlap(mapping->range, pages)) continue;
     if (mapping->range.start > covered || !mapping->readable) return Verdict::absent;
-    const bool anonymous =
-        !mapping->shared && mapping->inode == 0 &&
-        (mapping->name.empty() || mapping->name == "[heap]" || mapping->name.starts_with("[anon:"));
-    if (!anonymous || mapping->executable) return Verdict::unsuitable;
+    is_lowest_of_stack = is_lowest_of_stack || (!follows && mapping->range.start >= pages.start);
+    // A private mapping of a file, as of variables with initial values, becomes independent of it.
+    if (mapping->shared || mapping->executable || mapping->name.starts_with("[v") ||
+        mapping->name.starts_with("/anon_hugepage"))
+      return Verdict::unsuitable;
+    run.of_file = run.of_file || mapping->inode != 0;
     if (!mapping->writable && !read_only) return Verdict::absent;
     // One mapping replaces all of them, so they must have the same access rights.
-    if (covered != pages.start && mapping->writable != writable) return Verdict::unsuitable;
-    writable = mapping->writable;
+    if (covered != pages.start && mapping->writable != run.writable) return Verdict::unsuitable;
+    run.writable = mapping->writable;
     covered = mapping->range.end;
   }
   if (covered < pages.end) return Verdict::absent;
+  if (run.of_file && populate_to_read(pages.start, pages.size()) != 0) return Verdict::absent;
+  if (is_lowest_of_stack && overlap(surroundings.main, pages)) return Verdict::unsuitable;
   if (is_locked(pages.start, pages.size())) return Verdict::unsuitable;
   return std::nullopt;
 }
 
-// After the freeze begins, this function may write only to its own stack. Any other memory,
-// malloc's included, could be in `part`.
-int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
-                                  Substitute& shared) const {
-  if (const int error = file_.allocate(range.offset_of(part.start), part.size())) return error;
-  std::optional<WriteFreeze> freeze;
-  if (range.writable) freeze.emplace(part, trap());
-  if (freeze && freeze->error() != 0) return freeze->error();
-  copy_raw(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
-  return shared.move_to(part.start, part.size(), range.writable ? Access::write : Access::read);
+std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not_again(const Surroundings& surroundings,
+                                                                   bool read_only,
+                                                                   const Run& run) const {
+  const auto mapping = find_mapping(surroundings.map, run.pages.start);
+  if (!mapping) return Verdict::absent;
+  // The program has mapped something else there, and has not unregistered what was there before.
+  if (!file_.is_shown_by(*mapping)) return Verdict::unsuitable;
+  return run.writable || read_only ? std::nullopt : std::optional(Verdict::absent);
 }
 
-int AdoptedRanges::move_out_of_file(const Adopted& range, const MappedRange& part,
+// After the freeze begins, this function may write only to its own stack. Any other memory,
+// malloc's included, could be in `part`.
+int AdoptedRanges::move_into_file(const Run& run, AddressRange part, Substitute& shared) const {
+  if (const int error = file_.allocate(run.offset_of(part.start), part.size())) return error;
+  std::optional<WriteFreeze> freeze;
+  // A userfaultfd cannot protect private mappings of files.
+  if (run.writable) freeze.emplace(part, run.of_file ? nullptr : trap());
+  if (freeze && freeze->error() != 0) return freeze->error();
+  copy_raw(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
+  return shared.move_to(part.start, part.size(), run.writable ? Access::write : Access::read);
+}
+
+int AdoptedRanges::move_into_file(const Run& run) const {
+  Substitute shared(run.pages.size(), file_.fd(), run.offset);
+  return in_steps(run.pages, [&](AddressRange part) { return move_into_file(run, part, shared); });
+}
+
+int AdoptedRanges::move_out_of_file(const Run& run, const MappedRange& part,
                                     Substitute& own) const {
   std::optional<WriteFreeze> freeze;
   if (part.writable) freeze.emplace(part.range, trap());
   if (freeze && freeze->error() != 0) return freeze->error();
   const std::size_t bytes = part.range.size();
-  if (!file_.read(range.offset_of(part.range.start), {own.data(), bytes})) return EIO;
+  if (!file_.read(run.offset_of(part.range.start), {own.data(), bytes})) return EIO;
   return own.move_to(part.range.start, bytes, access_to(part));
 }
 
-int AdoptedRanges::restore(const Adopted& range) const {
+int AdoptedRanges::restore(const Run& run) const {
   const std::string text = read_address_map();
   std::string_view map = text;
-  const AddressRange pages = range.pages();
-  Substitute own(pages.size(), -1, 0);
-  std::uintptr_t next = pages.start;
+  Substitute own(run.pages.size(), -1, 0);
+  std::uintptr_t next = run.pages.start;
   while (auto mapping = next_mapping(map)) {
-    if (!overlap(mapping->range, pages) || !file_.is_shown_by(*mapping)) continue;
-    const AddressRange here = intersection(mapping->range, pages);
+    if (!overlap(mapping->range, run.pages) || !file_.is_shown_by(*mapping)) continue;
+    const AddressRange here = intersection(mapping->range, run.pages);
     if (here.start > next) own.skip(here.start - next);
     const int error = in_steps(here, [&](AddressRange part) {
       mapping->range = part;
-      return move_out_of_file(range, *mapping, own);
+      return move_out_of_file(run, *mapping, own);
     });
     if (error != 0) return error;
     next = here.end;
@@ -157,50 +209,113 @@ int AdoptedRanges::restore(const Adopted& range) const {
 
 AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t offset,
                                             bool read_only) {
-  Adopted range{bytes, offset};
-  const AddressRange pages = range.pages();
   const LockGuard guard(lock_);
   if (!wait_for_fork_locked()) return Verdict::forking;
-  ranges_.reserve(ranges_.size() + 1);
-  if (const auto verdict = why_not(read_address_map(), pages, read_only, range.writable))
-    return *verdict;
+  const bool was_empty = runs_.empty();
+  int error = 0;
+  Runs fresh;
+  std::vector<Run*> known;
   try {
     get_ready();
+    reach_down();
+    const Surroundings surroundings;
+    for (Run& run : runs_of(bytes, offset)) {
+      const auto again = runs_.find(run.pages.start);
+      const auto verdict = again != runs_.end()
+                               ? why_not_again(surroundings, read_only, again->second)
+                               : why_not(surroundings, read_only, run);
+      if (verdict) {
+        if (was_empty) let_go_of_descriptors();
+        return *verdict;
+      }
+      if (again != runs_.end())
+        known.push_back(&again->second);
+      else
+        fresh.emplace(run.pages.start, run);
+    }
+    OtherStack().run([&] {
+      int failed = 0;
+      for (auto run = fresh.begin(); run != fresh.end() && failed == 0; ++run)
+        failed = move_into_file(run->second);
+      error = failed;
+    });
   } catch (const std::system_error& refused) {
     log_line("memory at {:#x} cannot be registered: {}", bytes.start, refused.what());
-    return Verdict::no_space;
+    error = ENOMEM;
   }
-  Substitute shared(pages.size(), file_.fd(), offset);
-  const int error =
-      in_steps(pages, [&](AddressRange part) { return move_into_file(range, part, shared); });
   if (error == 0) {
-    ranges_.push_back(range);
-    // Without permission for mlock, Linux may swap this memory, as it may swap any other.
-    if (range.writable) static_cast<void>(lock_in_memory(pages.start, pages.size()));
+    for (const auto& [address, run] : fresh)
+      // Without permission for mlock, Linux may swap this memory, as it may swap any other.
+      if (run.writable) static_cast<void>(lock_in_memory(address, run.pages.size()));
+    for (Run* run : known) ++run->ranges;
+    runs_.merge(fresh);
     return Verdict::adopted;
   }
-  if (restore(range) != 0)
-    log_line("memory at {:#x} stays shared memory: it could not be registered", bytes.start);
-  else
-    static_cast<void>(file_.punch(offset, pages.size()));
-  if (ranges_.empty()) let_go_of_descriptors();
+  give_back_all(fresh);
+  if (runs_.empty()) let_go_of_descriptors();
   return error == ENOSPC || error == ENOMEM ? Verdict::no_space : Verdict::unsuitable;
+}
+
+bool AdoptedRanges::give_back_all(Runs& runs) {
+  std::vector<std::uintptr_t> restored;
+  restored.reserve(runs.size());
+  try {
+    OtherStack().run([&] {
+      for (const auto& [address, run] : runs)
+        if (restore(run) == 0) restored.push_back(address);
+    });
+  } catch (const std::system_error&) {
+    // What is not restored stays.
+  }
+  for (const std::uintptr_t address : restored) {
+    const Run& run = runs.at(address);
+    static_cast<void>(file_.punch(run.offset, run.pages.size()));
+    runs.erase(address);
+  }
+  for (const auto& [address, run] : runs) log_line("memory at {:#x} stays shared memory", address);
+  return runs.empty();
 }
 
 bool AdoptedRanges::give_back(AddressRange bytes) {
   const LockGuard guard(lock_);
   if (!wait_for_fork_locked()) return false;
-  const auto found = std::ranges::find(ranges_, bytes, &Adopted::bytes);
-  if (found == ranges_.end()) return true;
-  const Adopted range = *found;
-  if (restore(range) != 0) return false;
-  ranges_.erase(found);
-  static_cast<void>(file_.punch(range.offset, range.pages().size()));
-  if (ranges_.empty()) let_go_of_descriptors();
-  return true;
+  Runs leaving;
+  for (const Run& run : runs_of(bytes, 0)) {
+    const auto known = runs_.find(run.pages.start);
+    if (known == runs_.end() || --known->second.ranges > 0) continue;
+    leaving.insert(runs_.extract(known));
+  }
+  const bool gone = give_back_all(leaving);
+  for (auto& [address, run] : leaving) run.ranges = 1;
+  runs_.merge(leaving);
+  if (runs_.empty()) let_go_of_descriptors();
+  return gone;
 }
 
-void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* before) {
+std::vector<AdoptedRanges::Piece> AdoptedRanges::pieces_of(AddressRange bytes) const {
+  const LockGuard guard(lock_);
+  std::vector<Piece> pieces;
+  for (const Run& run : runs_of(bytes, 0)) {
+    const auto known = runs_.find(run.pages.start);
+    if (known == runs_.end()) continue;
+    const std::uint64_t offset = known->second.offset;
+    if (!pieces.empty() && pieces.back().offset + pieces.back().pages.size() == offset)
+      pieces.back().pages.end = run.pages.end;
+    else
+      pieces.push_back({run.pages, offset});
+  }
+  return pieces;
+}
+
+bool AdoptedRanges::uses(std::uint64_t offset, std::uint64_t bytes) const {
+  const LockGuard guard(lock_);
+  return std::ranges::any_of(runs_, [&](const auto& entry) {
+    return entry.second.offset < offset + bytes &&
+           offset < entry.second.offset + entry.second.pages.size();
+  });
+}
+
+void AdoptedRanges::lend(const Run& owner, std::uintptr_t page, std::byte* before) {
   if (!owner.writable) return;
   MappedRange part;
   part.range = {page, page + page_size};
@@ -265,16 +380,21 @@ void AdoptedRanges::let_go_of_descriptors() {
 
 void AdoptedRanges::lend_all() {
   std::size_t count = 0;
-  for (const Adopted& range : ranges_) count += shared_pages(range.bytes).size();
+  for (const auto& [address, run] : runs_)
+    if (run.shared) count += run.pages.size() / page_size;
   if (count == 0) return;
   before_.emplace(count * page_size, -1, 0);
   lent_.reserve(count);
-  std::byte* before = before_->data();
-  for (const Adopted& range : ranges_)
-    for (const std::uintptr_t page : shared_pages(range.bytes)) {
-      lend(range, page, before);
-      before += page_size;
+  OtherStack().run([&]() WHERRY_TSA(no_thread_safety_analysis) {  // under lock_
+    std::byte* before = before_->data();
+    for (const auto& [address, run] : runs_) {
+      if (!run.shared) continue;
+      for (std::uintptr_t page = address; page < run.pages.end; page += page_size) {
+        lend(run, page, before);
+        before += page_size;
+      }
     }
+  });
 }
 
 // A child that ran no fork handler keeps its end of the old pipe open until it exits. A new pipe
@@ -295,7 +415,7 @@ void AdoptedRanges::before_fork() {
   const LockGuard guard(lock_);
   if (!wait_for_fork_locked()) return;
   forker_ = std::this_thread::get_id();
-  if (ranges_.empty()) return;
+  if (runs_.empty()) return;
   renew_pipe();
   try {
     lend_all();
@@ -306,22 +426,30 @@ void AdoptedRanges::before_fork() {
 
 std::vector<AddressRange> AdoptedRanges::unshared_pages() const {
   std::vector<AddressRange> pages;
-  for (const Adopted& range : ranges_)
-    if (!range.unshared().empty()) pages.push_back(range.unshared());
+  for (const auto& [address, run] : runs_)
+    if (!run.shared) pages.push_back(run.pages);
   return pages;
 }
 
 void AdoptedRanges::take_all_back() {
-  for (const Lent& lent : lent_) {
-    int error = 0;
+  const auto take = [&](const Lent& lent) {
     try {
-      error = take_back(lent);
+      return take_back(lent);
     } catch (const std::system_error& refused) {
-      error = refused.code().value();
+      return refused.code().value();
     }
-    if (error != 0)
-      log_line("fork: devices no longer see the program's writes to registered memory at {:#x}",
-               lent.page);
+  };
+  const auto take_all = [&]() WHERRY_TSA(no_thread_safety_analysis) {  // under lock_
+    for (const Lent& lent : lent_)
+      if (take(lent) != 0)
+        log_line("fork: devices no longer see the program's writes to registered memory at {:#x}",
+                 lent.page);
+  };
+  try {
+    if (!lent_.empty()) OtherStack().run(take_all);
+  } catch (const std::system_error& refused) {
+    log_line("fork: devices no longer see the program's writes to registered memory: {}",
+             refused.what());
   }
   lent_.clear();
   before_.reset();
@@ -344,7 +472,7 @@ void AdoptedRanges::after_fork(bool child_copies) {
   copied_.reset();
   try {
     // The descriptors that were closed above can be used again.
-    if (!ranges_.empty()) get_ready();
+    if (!runs_.empty()) get_ready();
   } catch (const std::system_error&) {
     // The next fork tries again.
   }
@@ -353,19 +481,18 @@ void AdoptedRanges::after_fork(bool child_copies) {
 }
 
 void AdoptedRanges::after_fork_in_child() {
-  for (const Adopted& range : ranges_) {
-    const AddressRange pages = range.unshared();
-    if (pages.empty()) continue;
+  for (const auto& [address, run] : runs_) {
+    if (run.shared) continue;
     try {
-      Substitute own(pages.size(), -1, 0);
-      if (file_.read(range.offset_of(pages.start), {own.data(), pages.size()}))
+      Substitute own(run.pages.size(), -1, 0);
+      if (file_.read(run.offset, {own.data(), run.pages.size()}))
         static_cast<void>(
-            own.move_to(pages.start, pages.size(), range.writable ? Access::write : Access::read));
+            own.move_to(address, run.pages.size(), run.writable ? Access::write : Access::read));
     } catch (const std::system_error&) {
       // There is no better answer than to keep sharing the memory with the parent.
     }
   }
-  ranges_.clear();
+  runs_.clear();
   lent_.clear();
   before_.reset();
   let_go_of_descriptors();

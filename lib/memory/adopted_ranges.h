@@ -4,7 +4,9 @@
 // steps of at most 2 MiB.
 //
 // Whole pages are adopted. The first and the last page may also hold other data of the program,
-// including bookkeeping of malloc and stdio. Such pages are called shared pages here.
+// including bookkeeping of malloc and stdio, and other adopted ranges: such a page is given back
+// with the last range in it. Pages of stacks hold other data as soon as their function has
+// returned. All these are called shared pages here.
 //
 // A child of fork() must get private copies, as it would without adoption. The child copies the
 // unshared pages itself, and its parent waits for that. Shared pages cannot wait: the C library
@@ -19,14 +21,18 @@
 // application's own handlers (pthread_atfork) may take locks, and a thread that holds one of them
 // may be waiting here. That wait has a limit.
 //
+// The calling thread's own stack may be part of a range, so pages are exchanged on another stack.
+//
 // Any thread may call.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -63,13 +69,23 @@ class AdoptedRanges {
                 std::chrono::milliseconds limit = fork_limit)
       : file_(file), access_(access), fork_limit_(limit) {}
 
-  // Moves the whole pages that contain `bytes` to the file, starting at `offset`. Unless the result
-  // is `adopted`, nothing has changed. Requires: none of these pages is adopted.
+  // Moves the whole pages that contain `bytes` to the file, starting at `offset`; the first and the
+  // last page stay where they are in the file if another range has brought them there. Unless the
+  // result is `adopted`, nothing has changed. Requires: none of these bytes is adopted.
   Verdict adopt(AddressRange bytes, std::uint64_t offset, bool read_only) EXCLUDES(lock_);
-  // Turns the pages back into private memory and frees them in the file. Pages over which the
-  // program has mapped something else are left as they are. Returns false if Linux refuses, or if a
-  // fork takes too long; then the pages stay in the file. Requires: no other process maps them.
+  // Where the pages of an adopted range are in the file, in the order of their addresses.
+  struct Piece {
+    AddressRange pages;
+    std::uint64_t offset = 0;
+  };
+  std::vector<Piece> pieces_of(AddressRange bytes) const EXCLUDES(lock_);
+  // Turns the pages back into private memory and frees them in the file, except those that another
+  // range shares. Pages over which the program has mapped something else are left as they are.
+  // Returns false if Linux refuses, or if a fork takes too long; then the pages stay in the file.
+  // Requires: no other process maps them for this range.
   bool give_back(AddressRange bytes) EXCLUDES(lock_);
+  // Whether the file still holds adopted pages in this part.
+  bool uses(std::uint64_t offset, std::uint64_t bytes) const EXCLUDES(lock_);
 
   // Waits until no thread forks. Returns false after the time limit.
   bool wait_for_fork() EXCLUDES(lock_);
@@ -85,35 +101,51 @@ class AdoptedRanges {
   void after_fork_in_child() WHERRY_TSA(no_thread_safety_analysis);
 
  private:
-  struct Adopted {
-    AddressRange bytes;
-    std::uint64_t offset = 0;  // offset in the file of the first page
+  // Pages that are moved as a whole: a shared page, or the unshared pages of a range.
+  struct Run {
+    AddressRange pages;
+    std::uint64_t offset = 0;  // in the file
     bool writable = true;
+    bool shared = false;
+    bool of_file = false;  // before it was adopted, some was a private mapping of a file
+    unsigned ranges = 1;   // how many have it
 
-    AddressRange pages() const;
-    AddressRange unshared() const;
-    std::uint64_t offset_of(std::uintptr_t address) const;
+    std::uint64_t offset_of(std::uintptr_t address) const {
+      return offset + (address - pages.start);
+    }
   };
+  using Runs = std::map<std::uintptr_t, Run>;  // by address
   // A shared page that is private memory during a fork, and its contents when the fork began.
   struct Lent {
-    const Adopted* owner = nullptr;
+    const Run* owner = nullptr;
     std::uintptr_t page = 0;
     std::byte* before = nullptr;
   };
+  // What the process has at its addresses.
+  struct Surroundings;
 
-  std::optional<Verdict> why_not(std::string_view map, AddressRange pages, bool read_only,
-                                 bool& writable) const;
-  int move_into_file(const Adopted& range, AddressRange part, Substitute& shared) const;
-  int move_out_of_file(const Adopted& range, const MappedRange& part, Substitute& own) const;
-  // Replaces each part of the range that still maps the file by private memory.
-  int restore(const Adopted& range) const;
+  // The runs of a range, not adopted yet.
+  static std::vector<Run> runs_of(AddressRange bytes, std::uint64_t offset);
+  // Sets in the run what depends on its memory.
+  std::optional<Verdict> why_not(const Surroundings& surroundings, bool read_only, Run& run) const;
+  // Whether the pages can be used by one more range.
+  std::optional<Verdict> why_not_again(const Surroundings& surroundings, bool read_only,
+                                       const Run& run) const;
+  int move_into_file(const Run& run) const;
+  int move_into_file(const Run& run, AddressRange part, Substitute& shared) const;
+  int move_out_of_file(const Run& run, const MappedRange& part, Substitute& own) const;
+  // Replaces each part of the run that still maps the file by private memory.
+  int restore(const Run& run) const;
+  // The same for several, and frees their pages in the file. What cannot be restored remains in
+  // `runs`; then returns false.
+  bool give_back_all(Runs& runs) REQUIRES(lock_);
   bool wait_for_fork_locked() REQUIRES(lock_);
   // Opens the descriptors that a fork needs. Throws std::system_error.
   void get_ready() REQUIRES(lock_);
   void let_go_of_descriptors() REQUIRES(lock_);
   void renew_pipe() REQUIRES(lock_);
   void lend_all() REQUIRES(lock_);
-  void lend(const Adopted& owner, std::uintptr_t page, std::byte* before) REQUIRES(lock_);
+  void lend(const Run& owner, std::uintptr_t page, std::byte* before) REQUIRES(lock_);
   void take_all_back() REQUIRES(lock_);
   int take_back(const Lent& lent) const;
   const Userfaultfd* trap() const { return trap_ ? &*trap_ : nullptr; }
@@ -121,13 +153,13 @@ class AdoptedRanges {
   const MemoryFile& file_;
   const std::optional<UffdAccess> access_;
   const std::chrono::milliseconds fork_limit_;
-  Mutex lock_{LockOrder::adopted};
+  mutable Mutex lock_{LockOrder::adopted};
   Condition fork_over_;
   std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nullopt: no thread forks
   // Used to freeze writes (WriteFreeze); present while there are ranges. Changed only under lock_.
   // nullopt: no userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;
-  std::vector<Adopted> ranges_ GUARDED_BY(lock_);
+  Runs runs_ GUARDED_BY(lock_);
   std::vector<Lent> lent_ GUARDED_BY(lock_);
   std::optional<Substitute> before_ GUARDED_BY(lock_);
   // The two ends of a pipe, open while there are ranges. Each child inherits copying_; copied_

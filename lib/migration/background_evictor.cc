@@ -61,6 +61,7 @@ bool BackgroundEvictor::relieve(Processor p) {
   const Watermarks marks = Watermarks::of(capacity.pages());
   const auto free_pages = [&] { return capacity.pages() - capacity.reserved(); };
   if (free_pages() >= marks.low) return true;
+  give_up_(p);
   std::uint64_t evicted = 0;
   for (; free_pages() < marks.high && !stopping_; ++evicted) {
     const ReservationRequest request{p, 0, engine_.resident_blocks(p).last_arrival(),

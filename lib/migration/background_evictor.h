@@ -1,14 +1,17 @@
 // Evicts before a device's pool is full, so that a fault does not normally wait for an eviction.
-// The thread wakes when a pool has fewer free pages than the low watermark. It evicts blocks until
-// the pool has as many as the high watermark. Then it samples other blocks of the pool
-// (access_sampler.h), so that the replacement learns which blocks the device uses.
+// The thread wakes when a pool has fewer free pages than the low watermark. It gives up pages that
+// nobody uses, and evicts blocks until the pool has as many as the high watermark. Then it samples
+// other blocks of the pool (access_sampler.h), so that the replacement learns which blocks the
+// device uses.
 //
 // A pool of fewer than 16 blocks has no watermarks: free pages would cost it more hits than the
 // waits that they save.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "migration/access_sampler.h"
 #include "migration/evictor.h"
@@ -25,8 +28,10 @@ struct Watermarks {
 
 class BackgroundEvictor {
  public:
-  BackgroundEvictor(PageEngine& engine, Evictor& evictor, AccessSampler& sampler)
-      : engine_(engine), evictor_(evictor), sampler_(sampler) {}
+  // `give_up(p)`: frees pages of p's pool that nobody uses; returns false if there are none.
+  BackgroundEvictor(PageEngine& engine, Evictor& evictor, AccessSampler& sampler,
+                    std::function<bool(Processor)> give_up)
+      : engine_(engine), evictor_(evictor), sampler_(sampler), give_up_(std::move(give_up)) {}
   // Waits for the eviction of a block that has begun.
   ~BackgroundEvictor();
   // Starts the thread. Call it once, before any page comes to a pool.
@@ -40,6 +45,7 @@ class BackgroundEvictor {
   PageEngine& engine_;
   Evictor& evictor_;
   AccessSampler& sampler_;
+  const std::function<bool(Processor)> give_up_;
   Notifier notifier_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -230,6 +230,15 @@ void AddressSpace::end_free(const Allocation& allocation) {
   if (start < end) give_back(start, end - start, small);
 }
 
+Allocation AddressSpace::renew(std::uint64_t offset, std::uint64_t bytes) {
+  const WriteGuard guard(lock_);
+  Allocation& allocation = live_.at(offset);
+  attachments_.erase(allocation.id);
+  allocation.bytes = bytes;
+  allocation.id = next_id_++;
+  return allocation;
+}
+
 void AddressSpace::attach(const Allocation& allocation, Attachment attachment) {
   const WriteGuard guard(lock_);
   const auto found = live_.find(allocation.offset);

@@ -82,6 +82,9 @@ class AddressSpace {
   // Removes the live allocation that starts at `offset` from the live ones and returns it; nothing:
   // there is none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
+  // The program has freed the live allocation at `offset`, and has allocated its pages again with
+  // this size: it gets a new id and no attachment. Returns it. Requires: as many pages as before.
+  Allocation renew(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
   // How many allocations have been freed.
   std::uint64_t frees() const { return frees_.load(std::memory_order_relaxed); }
   // Prevents end_free() of the allocation with this id, which contains the byte at `offset`, until

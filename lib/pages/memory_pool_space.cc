@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/page.h"
 
 namespace wherry::impl {
 
@@ -32,6 +33,7 @@ bool MemoryPoolSpace::are_alike(const Range& one, Ranges::iterator next) const {
 void MemoryPoolSpace::settle(Ranges::iterator range) {
   const auto absorb = [&](Ranges::iterator into, Ranges::iterator next) {
     into->second.bytes += next->second.bytes;
+    into->second.used += next->second.used;
     into->second.number = std::max(into->second.number, next->second.number);
     ranges_.erase(next);
   };
@@ -50,7 +52,7 @@ void MemoryPoolSpace::settle(Ranges::iterator range) {
 
 void MemoryPoolSpace::add(Slab slab) {
   slabs_.emplace(slab.base, slab.bytes);
-  enlist(ranges_.emplace(slab.base, Range{slab.bytes, State::free, 0, 0}).first);
+  enlist(ranges_.emplace(slab.base, Range{slab.bytes, 0, State::free, 0, 0}).first);
   reserved_.set(reserved_.now + slab.bytes);
 }
 
@@ -74,37 +76,51 @@ std::optional<MemoryPoolSpace::Slab> MemoryPoolSpace::take_free_slab(
 void MemoryPoolSpace::make_live(Ranges::iterator range, std::size_t bytes) {
   delist(range);
   const Range before = range->second;
-  range->second = {bytes, State::live, 0, 0};
-  if (before.bytes > bytes) {
-    Range rest = before;
-    rest.bytes -= bytes;
-    enlist(ranges_.emplace(range->first + bytes, rest).first);
-  }
-  if (before.state == State::free) used_.set(used_.now + bytes);
+  const std::size_t whole = round_up(bytes, page_size);
+  const std::size_t used = round_up(bytes, used_unit);
+  range->second = {whole, used, State::live, 0, 0};
+  Range rest = before;
+  rest.bytes -= whole;
+  rest.used -= std::min(rest.used, whole);
+  if (rest.bytes > 0) enlist(ranges_.emplace(range->first + whole, rest).first);
+  used_.set(used_.now + used + rest.used - before.used);
+}
+
+std::optional<std::uintptr_t> MemoryPoolSpace::take(const decltype(free_)& list,
+                                                    std::size_t bytes) {
+  const auto fit = list.lower_bound({round_up(bytes, page_size), 0});
+  if (fit == list.end()) return std::nullopt;
+  const std::uintptr_t base = fit->second;
+  make_live(ranges_.find(base), bytes);
+  return base;
+}
+
+std::optional<std::uintptr_t> MemoryPoolSpace::allocate_own(std::size_t bytes,
+                                                            std::uint64_t stream) {
+  const auto own = leaving_.find(stream);
+  return own == leaving_.end() ? std::nullopt : take(own->second, bytes);
 }
 
 std::optional<std::uintptr_t> MemoryPoolSpace::allocate(std::size_t bytes, std::uint64_t stream) {
-  const auto take = [&](const auto& list) -> std::optional<std::uintptr_t> {
-    const auto fit = list.lower_bound({bytes, 0});
-    if (fit == list.end()) return std::nullopt;
-    const std::uintptr_t base = fit->second;
-    make_live(ranges_.find(base), bytes);
-    return base;
-  };
-  if (const auto own = leaving_.find(stream); own != leaving_.end())
-    if (const auto base = take(own->second)) return base;
-  return take(free_);
+  if (const auto base = allocate_own(bytes, stream)) return base;
+  return take(free_, bytes);
 }
 
-std::optional<MemoryPoolSpace::Leaving> MemoryPoolSpace::find_leaving(std::size_t bytes) const {
-  std::optional<std::pair<std::size_t, std::uintptr_t>> best;
+std::optional<MemoryPoolSpace::Leaving> MemoryPoolSpace::find_leaving(
+    std::size_t bytes, const std::function<bool(const Leaving&)>& admits) const {
+  std::optional<Leaving> best;
+  std::size_t shortest = 0;
   for (const auto& [stream, list] : leaving_) {
-    const auto fit = list.lower_bound({bytes, 0});
-    if (fit != list.end() && (!best || *fit < *best)) best = *fit;
+    for (auto fit = list.lower_bound({round_up(bytes, page_size), 0});
+         fit != list.end() && (!best || fit->first < shortest); ++fit) {
+      const Range& range = ranges_.at(fit->second);
+      const Leaving leaving{fit->second, range.stream, range.number};
+      if (!admits(leaving)) continue;
+      best = leaving;
+      shortest = fit->first;
+    }
   }
-  if (!best) return std::nullopt;
-  const Range& range = ranges_.at(best->second);
-  return Leaving{best->second, range.stream, range.number};
+  return best;
 }
 
 void MemoryPoolSpace::allocate_leaving(std::uintptr_t base, std::size_t bytes) {
@@ -115,8 +131,8 @@ void MemoryPoolSpace::free(std::uintptr_t base) {
   const auto range = ranges_.find(base);
   WHERRY_CHECK(range != ranges_.end() && range->second.state == State::live,
                "{:#x} is not allocated from its pool", base);
-  used_.set(used_.now - range->second.bytes);
-  range->second.state = State::free;
+  used_.set(used_.now - range->second.used);
+  range->second = {range->second.bytes, 0, State::free, 0, 0};
   settle(range);
 }
 
@@ -124,7 +140,7 @@ std::uint64_t MemoryPoolSpace::free_in_order(std::uintptr_t base, std::uint64_t 
   const auto range = ranges_.find(base);
   WHERRY_CHECK(range != ranges_.end() && range->second.state == State::live,
                "{:#x} is not allocated from its pool", base);
-  range->second = {range->second.bytes, State::leaving, stream, ++last_number_};
+  range->second = {range->second.bytes, range->second.used, State::leaving, stream, ++last_number_};
   settle(range);
   return last_number_;
 }
@@ -138,8 +154,8 @@ void MemoryPoolSpace::reached(std::uint64_t stream, std::uint64_t number) {
   for (const std::uintptr_t base : gone) {
     const auto range = ranges_.find(base);
     delist(range);
-    used_.set(used_.now - range->second.bytes);
-    range->second = {range->second.bytes, State::free, 0, 0};
+    used_.set(used_.now - range->second.used);
+    range->second = {range->second.bytes, 0, State::free, 0, 0};
     settle(range);
   }
 }

@@ -24,6 +24,8 @@ class MemoryPoolSpace {
     std::uintptr_t base = 0;
     std::size_t bytes = 0;
   };
+  // As a driver counts them.
+  static constexpr std::size_t used_unit = 512;
   // A number of bytes, and its highest value so far.
   struct Amount {
     std::size_t now = 0;
@@ -41,7 +43,7 @@ class MemoryPoolSpace {
     std::uint64_t number = 0;
   };
 
-  // Adds a slab; all of it is free. All sizes are multiples of the page size.
+  // Adds a slab of whole pages; all of it is free.
   void add(Slab slab);
   // Removes and returns a slab that is completely free, has at most `at_most` bytes, and that
   // `admits` accepts; nothing: there is none.
@@ -49,11 +51,16 @@ class MemoryPoolSpace {
       std::size_t at_most,
       const std::function<bool(const Slab&)>& admits = [](const Slab&) { return true; });
 
-  // Allocates from the shortest range that fits: first of those that this stream has freed, then of
-  // the free ones. Nothing: no range fits.
+  // Allocates whole pages from the shortest range that fits: first of those that this stream has
+  // freed, then of the free ones. Nothing: no range fits.
   std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uint64_t stream);
-  // The shortest leaving range of any stream that fits; nothing: there is none.
-  std::optional<Leaving> find_leaving(std::size_t bytes) const;
+  // The same, of those that this stream has freed only.
+  std::optional<std::uintptr_t> allocate_own(std::size_t bytes, std::uint64_t stream);
+  // The shortest leaving range that fits and that `admits` accepts; nothing: there is none.
+  std::optional<Leaving> find_leaving(
+      std::size_t bytes, const std::function<bool(const Leaving&)>& admits = [](const Leaving&) {
+        return true;
+      }) const;
   // Makes the first bytes of a leaving range live. Requires: the caller orders the new owner's work
   // after the free.
   void allocate_leaving(std::uintptr_t base, std::size_t bytes);
@@ -69,7 +76,8 @@ class MemoryPoolSpace {
   // The slab that contains the address. Requires: there is one.
   Slab slab_of(std::uintptr_t address) const;
   Amount& reserved() { return reserved_; }
-  Amount& used() { return used_; }  // bytes of live and leaving ranges
+  // What live and leaving ranges were allocated for, each in units of used_unit bytes.
+  Amount& used() { return used_; }
 
  private:
   enum class State {
@@ -79,6 +87,7 @@ class MemoryPoolSpace {
   };
   struct Range {
     std::size_t bytes = 0;
+    std::size_t used = 0;  // its part of used_
     State state = State::free;
     std::uint64_t stream = 0;  // while it is leaving
     std::uint64_t number = 0;
@@ -88,8 +97,11 @@ class MemoryPoolSpace {
   // Add a free or leaving range to the list for its state, and remove it.
   void enlist(Ranges::iterator range);
   void delist(Ranges::iterator range);
-  // Makes the first bytes of a listed range live; the rest keeps its state.
+  // Makes the first pages of a listed range live; the rest keeps its state.
   void make_live(Ranges::iterator range, std::size_t bytes);
+  // Allocates from the list of ranges.
+  std::optional<std::uintptr_t> take(const std::set<std::pair<std::size_t, std::uintptr_t>>& list,
+                                     std::size_t bytes);
   // Merges a range whose state has changed with its neighbours, and lists the result.
   void settle(Ranges::iterator range);
   bool are_alike(const Range& one, Ranges::iterator next) const;

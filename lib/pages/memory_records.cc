@@ -25,6 +25,28 @@ constexpr unsigned device_bits = 4;
 // is.
 constexpr std::size_t records_min = std::size_t{1} << 18;
 
+// The tag of a page whose entry stands for several records. No kind has this number.
+constexpr std::uint8_t crowd_tag = 0xf << device_bits;
+
+bool is_crowd(PointerTable::Entry entry) {
+  return entry.tag == crowd_tag;
+}
+
+// Calls page(start, bytes) for the first and the last page of registered memory if the memory
+// covers them only in part, and pages(start, bytes) for the rest.
+template <typename Page, typename Pages>
+void for_each_part(std::uintptr_t base, std::size_t bytes, const Page& page, const Pages& pages) {
+  std::uintptr_t start = round_down(base, page_size);
+  const std::uintptr_t end = base + bytes;
+  if (start != base || end < start + page_size) {
+    page(start, std::min(end - start, page_size));
+    start += page_size;
+  }
+  const std::uintptr_t last = round_down(end, page_size);
+  if (start < last) pages(start, last - start);
+  if (start <= last && last < end) page(last, end - last);
+}
+
 std::uint8_t tag_of(const MemoryRecord& record) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(record.kind) << device_bits |
                                    record.device);
@@ -58,6 +80,14 @@ std::optional<MemoryRecord> MemoryRecords::find(std::uintptr_t address) const {
   for (;;) {
     const auto entry = table_.find(address);
     if (!entry) break;
+    if (is_crowd(*entry)) {
+      const auto has_it = [&](std::uint32_t, const MemoryRecord& found) {
+        if (found.contains(address)) *record = found;
+        return found.contains(address);
+      };
+      if (any_in_page(round_down(address, page_size), *entry, has_it)) return record;
+      break;
+    }
     const bool whole = read(entry->index, *record);
     if (whole && record->contains(address)) return record;
     // The address lies in the record's first page, before the record begins; or the slot now
@@ -68,9 +98,24 @@ std::optional<MemoryRecord> MemoryRecords::find(std::uintptr_t address) const {
   return record;
 }
 
+template <typename F>
+bool MemoryRecords::any_in_page(std::uintptr_t page, PointerTable::Entry entry, const F& f) const {
+  MemoryRecord record;
+  if (!is_crowd(entry)) return read(entry.index, record) && f(entry.index, record);
+  const LockGuard guard(crowd_lock_);
+  const auto crowd = crowds_.find(page);
+  return crowd != crowds_.end() && std::ranges::any_of(crowd->second, [&](std::uint32_t index) {
+           return read(index, record) && f(index, record);
+         });
+}
+
 std::optional<MemoryRecords::Sort> MemoryRecords::sort_of(std::uintptr_t address) const {
   const auto entry = table_.find(address);
   if (!entry) return std::nullopt;
+  if (is_crowd(*entry)) {
+    const auto record = find(address);
+    return record ? std::optional(Sort{record->kind, record->device}) : std::nullopt;
+  }
   const Sort sort{static_cast<MemoryKind>(entry->tag >> device_bits),
                   entry->tag % (1 << device_bits)};
   // The memory may begin later in its first page.
@@ -82,11 +127,33 @@ bool MemoryRecords::is_taken(std::uintptr_t base, std::size_t bytes) const {
   return table_.finds_any(base, base + bytes);
 }
 
+bool MemoryRecords::overlaps(std::uintptr_t base, std::size_t bytes) const {
+  const std::uintptr_t end = base + bytes;
+  const auto overlap = [&](std::uint32_t, const MemoryRecord& record) {
+    const auto is_at = [&](std::uintptr_t start) {
+      return start < end && base < start + record.bytes;
+    };
+    return is_at(record.base) || is_at(record.device_base);
+  };
+  bool any = false;
+  for_each_part(
+      base, bytes,
+      [&](std::uintptr_t page, std::size_t) {
+        // What is in a page begins at its start, or before, in the table.
+        const auto entry = table_.find(page);
+        any = any || (entry && any_in_page(page, *entry, overlap));
+      },
+      [&](std::uintptr_t start, std::size_t size) {
+        any = any || table_.finds_any(start, start + size);
+      });
+  return any;
+}
+
 std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {
   const LockGuard guard(lock_);
   // Only registered memory can collide: addresses that the library assigns are always separate.
-  if (record.kind == MemoryKind::registered && is_taken(record.base, record.bytes))
-    return std::nullopt;
+  const bool is_registered = record.kind == MemoryKind::registered;
+  if (is_registered && overlaps(record.base, record.bytes)) return std::nullopt;
   if (free_.empty()) {
     if (used_ == records_max_ || slots_.commit(used_ * sizeof(Slot), sizeof(Slot)) != 0)
       throw std::bad_alloc();
@@ -104,12 +171,18 @@ std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {
   to.words[id_word].store(record.id, std::memory_order_release);
 
   const PointerTable::Entry entry{index, tag_of(record)};
-  enter(record.base, record.bytes, entry);
+  if (is_registered)
+    enter_registered(record.base, record.bytes, entry);
+  else
+    enter(record.base, record.bytes, entry);
   if (record.device_base != record.base) {
     try {
       enter(record.device_base, record.bytes, entry);
     } catch (...) {
-      leave(record.base, record.bytes);
+      if (is_registered)
+        leave_registered(record.base, record.bytes, index);
+      else
+        leave(record.base, record.bytes);
       throw;
     }
   }
@@ -127,25 +200,94 @@ void MemoryRecords::leave(std::uintptr_t base, std::size_t bytes) {
   table_.erase(page, base + bytes - page);
 }
 
+void MemoryRecords::enter_registered(std::uintptr_t base, std::size_t bytes,
+                                     PointerTable::Entry entry) {
+  try {
+    for_each_part(
+        base, bytes,
+        [&](std::uintptr_t page, std::size_t size)
+            WHERRY_TSA(no_thread_safety_analysis) { enter_page(page, size, entry); },
+        [&](std::uintptr_t start, std::size_t size) { table_.insert(start, size, entry); });
+  } catch (...) {
+    leave_registered(base, bytes, entry.index);
+    throw;
+  }
+}
+
+void MemoryRecords::leave_registered(std::uintptr_t base, std::size_t bytes, std::uint32_t index) {
+  for_each_part(
+      base, bytes,
+      [&](std::uintptr_t page, std::size_t)
+          WHERRY_TSA(no_thread_safety_analysis) { leave_page(page, index); },
+      [&](std::uintptr_t start, std::size_t size) { table_.erase(start, size); });
+}
+
+void MemoryRecords::enter_page(std::uintptr_t page, std::size_t bytes, PointerTable::Entry entry) {
+  const auto now = table_.find(page);
+  if (!now) {
+    table_.insert(page, bytes, entry);
+    return;
+  }
+  {
+    const LockGuard guard(crowd_lock_);
+    auto& crowd = crowds_[page];
+    crowd.reserve(crowd.size() + 2);
+    if (!is_crowd(*now)) crowd.push_back(now->index);
+    crowd.push_back(entry.index);
+  }
+  // A thread that finds this entry finds the crowd, too.
+  if (!is_crowd(*now)) table_.replace(page, {0, crowd_tag});
+}
+
+void MemoryRecords::leave_page(std::uintptr_t page, std::uint32_t index) {
+  const auto now = table_.find(page);
+  if (!now) return;
+  if (!is_crowd(*now)) {
+    if (now->index == index) table_.erase(page, page_size);
+    return;
+  }
+  {
+    const LockGuard guard(crowd_lock_);
+    auto& crowd = crowds_[page];
+    std::erase(crowd, index);
+    if (!crowd.empty()) return;
+    crowds_.erase(page);
+  }
+  table_.erase(page, page_size);
+}
+
+std::optional<std::uint32_t> MemoryRecords::index_of(const MemoryRecord& record) const {
+  const auto entry = table_.find(round_down(record.base, page_size));
+  std::optional<std::uint32_t> found;
+  const auto is_it = [&](std::uint32_t index, const MemoryRecord& there) {
+    if (there.id == record.id) found = index;
+    return there.id == record.id;
+  };
+  if (entry) any_in_page(round_down(record.base, page_size), *entry, is_it);
+  return found;
+}
+
 void MemoryRecords::erase(const MemoryRecord& record) {
-  const auto entry = table_.find(record.base);
-  leave(record.base, record.bytes);
+  const std::uint32_t index = *index_of(record);
+  if (record.kind == MemoryKind::registered)
+    leave_registered(record.base, record.bytes, index);
+  else
+    leave(record.base, record.bytes);
   if (record.device_base != record.base) leave(record.device_base, record.bytes);
-  slot(entry->index).words[id_word].store(0, std::memory_order_relaxed);
-  free_.push_back(entry->index);
+  slot(index).words[id_word].store(0, std::memory_order_relaxed);
+  free_.push_back(index);
 }
 
 bool MemoryRecords::set_sync_memops(const MemoryRecord& record, bool value) {
   const LockGuard guard(lock_);
-  const auto entry = table_.find(record.base);
-  if (!entry) return false;
+  const auto index = index_of(record);
+  if (!index) return false;
   MemoryRecord now;
-  if (!read(entry->index, now) || now.id != record.id) return false;
+  if (!read(*index, now)) return false;
   now.sync_memops = value;
   // Stores a single word, so that no reader sees half of the change.
-  slot(entry->index)
-      .words[sort_word]
-      .store(std::bit_cast<Words>(now)[sort_word], std::memory_order_relaxed);
+  slot(*index).words[sort_word].store(std::bit_cast<Words>(now)[sort_word],
+                                      std::memory_order_relaxed);
   return true;
 }
 

@@ -1,10 +1,12 @@
 // The records of all live memory that the API can be asked about, of every kind, found by any
-// address in it. Lookups take no lock and see a consistent state of the record.
+// address in it. Lookups see a consistent state of the record. They take no lock, except in a page
+// in which the program has registered several pieces of memory (a crowd).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -86,21 +88,22 @@ class MemoryRecords {
   // std::system_error.
   explicit MemoryRecords(std::size_t arena_bytes);
 
-  // Returns the record whose memory contains the address; nothing: there is none. Any thread; takes
-  // no lock.
-  std::optional<MemoryRecord> find(std::uintptr_t address) const;
+  // Returns the record whose memory contains the address; nothing: there is none. Any thread.
+  std::optional<MemoryRecord> find(std::uintptr_t address) const EXCLUDES(crowd_lock_);
   // The kind and the device only, which saves one lookup.
   struct Sort {
     MemoryKind kind;
     int device;
   };
-  std::optional<Sort> sort_of(std::uintptr_t address) const;
+  std::optional<Sort> sort_of(std::uintptr_t address) const EXCLUDES(crowd_lock_);
 
   // Whether a record covers any page of these bytes. Any thread; takes no lock.
   bool is_taken(std::uintptr_t base, std::size_t bytes) const;
+  // Whether a record covers any of these bytes. Any thread.
+  bool overlaps(std::uintptr_t base, std::size_t bytes) const EXCLUDES(crowd_lock_);
 
-  // Inserts the record under a new id, and returns the id. Nothing: another record covers one of
-  // its pages already (checked for registered memory only). Throws std::bad_alloc, and has then
+  // Inserts the record under a new id, and returns the id. Nothing: another record covers some of
+  // its bytes already (checked for registered memory only). Throws std::bad_alloc, and has then
   // changed nothing.
   std::optional<std::uint64_t> insert(MemoryRecord record) EXCLUDES(lock_);
   // Removes the record that begins at the address if `admits` accepts it, and returns it; nothing:
@@ -129,7 +132,24 @@ class MemoryRecords {
   // Add the pages of the bytes to table_ and remove them.
   void enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) REQUIRES(lock_);
   void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
+  // The same for registered memory, whose first and last page may hold other registered memory.
+  // leave_registered() also undoes a part of enter_registered().
+  void enter_registered(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry)
+      REQUIRES(lock_);
+  void leave_registered(std::uintptr_t base, std::size_t bytes, std::uint32_t index)
+      REQUIRES(lock_);
+  void enter_page(std::uintptr_t page, std::size_t bytes, PointerTable::Entry entry)
+      REQUIRES(lock_);
+  void leave_page(std::uintptr_t page, std::uint32_t index) REQUIRES(lock_);
   void erase(const MemoryRecord& record) REQUIRES(lock_);
+  // Calls f(index, record) for the records in this page, which has an entry, until it returns true.
+  // Returns whether it did.
+  template <typename F>
+  bool any_in_page(std::uintptr_t page, PointerTable::Entry entry, const F& f) const
+      EXCLUDES(crowd_lock_);
+  // The slot of a record that exists.
+  std::optional<std::uint32_t> index_of(const MemoryRecord& record) const REQUIRES(lock_);
+
   PointerTable table_;
   const std::size_t records_max_;
   SparseMemory slots_;  // committed up to `used_`
@@ -137,6 +157,11 @@ class MemoryRecords {
   std::vector<std::uint32_t> free_ GUARDED_BY(lock_);  // unused slots below `used_`
   std::uint32_t used_ GUARDED_BY(lock_) = 0;           // number of slots that were ever used
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
+
+  // By page: the slots of registered memory of which the page holds several pieces, or held. The
+  // table's entry for the page has crowd_tag then.
+  mutable Mutex crowd_lock_{LockOrder::crowds};
+  std::map<std::uintptr_t, std::vector<std::uint32_t>> crowds_ GUARDED_BY(crowd_lock_);
 };
 
 }  // namespace wherry::impl

@@ -110,6 +110,19 @@ void PointerTable::insert(std::uintptr_t address, std::size_t bytes, Entry entry
   }
 }
 
+void PointerTable::replace(std::uintptr_t page, Entry entry) {
+  const LockGuard guard(lock_);
+  Word* word = &node_of(page)[(page >> shifts[0]) % node_words];
+  unsigned level = 0;
+  for (std::uint64_t now = word->load(std::memory_order_relaxed); is_table(now);
+       now = word->load(std::memory_order_relaxed)) {
+    word = &table_of(now)[(page >> shifts[level + 1]) % words_below(level)];
+    ++level;
+  }
+  WHERRY_CHECK(page % stretch(level) == 0, "no range of its own at {:#x}", page);
+  word->store(make_word(entry, page_size), std::memory_order_release);
+}
+
 void PointerTable::erase(std::uintptr_t address, std::size_t bytes) {
   const LockGuard guard(lock_);
   const auto entry = find(address);

@@ -58,6 +58,9 @@ class PointerTable {
   // Inserts a range. Requires: it begins on a page boundary and shares no page with another range.
   // Throws std::bad_alloc, and has then changed nothing.
   void insert(std::uintptr_t address, std::size_t bytes, Entry entry) EXCLUDES(lock_);
+  // Changes the entry of an inserted range that lies in one page, and has it cover all of the page,
+  // at once for readers.
+  void replace(std::uintptr_t page, Entry entry) EXCLUDES(lock_);
   // Removes an inserted range.
   void erase(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
 

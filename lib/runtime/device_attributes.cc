@@ -8,6 +8,9 @@ namespace wherry::impl {
 namespace {
 
 constexpr int int_max = std::numeric_limits<int>::max();
+// That of DDR4-3200, with a bus of 64 bits. Linux tells programs nothing of the memory's clock, and
+// programs that compute with it divide by it.
+constexpr int nominal_memory_clock_khz = 1'600'000;
 
 // Attributes of managed memory: what this library is about.
 std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology& topology,
@@ -59,8 +62,13 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
 }
 
 // Attributes of a machine that has worker threads in place of multiprocessors.
-std::optional<int> execution_attribute(CUdevice_attribute attribute, const DeviceConfig& device) {
+std::optional<int> execution_attribute(CUdevice_attribute attribute, const Topology& topology,
+                                       const DeviceConfig& device) {
   switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      return topology.cpu_clock_khz;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      return nominal_memory_clock_khz;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return device.workers;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -125,7 +133,7 @@ std::optional<int> device_attribute(CUdevice_attribute attribute, const Topology
   }
   const DeviceConfig& device = topology.devices[static_cast<std::size_t>(ordinal)];
   if (const auto value = memory_attribute(attribute, topology, device)) return value;
-  if (const auto value = execution_attribute(attribute, device)) return value;
+  if (const auto value = execution_attribute(attribute, topology, device)) return value;
   return 0;  // textures, caches, registers, other systems' handles: there is none of it
 }
 

@@ -424,7 +424,8 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
 
 bool Driver::give_back(Device& device) {
   const bool returned = offers_.free_returned();
-  return pools_.give_back_all(device.ordinal) || returned;
+  const bool gave_up = runtime_.heap().give_up_spare(device.ordinal);
+  return pools_.give_back_all(device.ordinal) || returned || gave_up;
 }
 
 bool Driver::give_back() {

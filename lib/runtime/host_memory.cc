@@ -77,25 +77,59 @@ std::optional<HostRange> HostMemory::find_place(AddressRange bytes) {
   return HostRange{bytes.start, *place + in_page, bytes.size()};
 }
 
+std::vector<Annex::Window> HostMemory::windows_of(const HostRange& range, Access access) const {
+  std::vector<Annex::Window> windows;
+  std::uintptr_t start = round_down(range.device_base, page_size);
+  for (const auto& piece : adopted_.pieces_of({range.base, range.base + range.bytes})) {
+    windows.push_back({{start, piece.pages.size(), shown_, piece.offset}, access});
+    start += piece.pages.size();
+  }
+  return windows;
+}
+
+int HostMemory::hide(std::span<const Annex::Window> windows) {
+  int error = 0;
+  for (const Annex::Window& window : windows)
+    if (const int failed = annex_.hide(window.start, window.bytes, annex_.all_devices()))
+      error = failed;
+  return error;
+}
+
+void HostMemory::release(const Annex::Window& window) {
+  kept_.push_back(window);
+  std::erase_if(kept_, [&](const Annex::Window& kept) {
+    if (adopted_.uses(kept.offset, kept.bytes)) return false;
+    annex_.release(kept.start);
+    return true;
+  });
+}
+
 AdoptedRanges::Verdict HostMemory::adopt(const HostRange& range, bool read_only) {
   using Verdict = AdoptedRanges::Verdict;
   const AddressRange bytes{range.base, range.base + range.bytes};
-  const Annex::Window window =
-      window_at(range.device_base, range, read_only ? Access::read : Access::write);
-  Verdict verdict = adopted_.adopt(bytes, window.offset, read_only);
-  if (verdict == Verdict::adopted && annex_.show(window, annex_.all_devices()) != 0) {
-    verdict = Verdict::no_space;
-    if (!adopted_.give_back(bytes)) return verdict;
+  const Access access = read_only ? Access::read : Access::write;
+  const Annex::Window whole = window_at(range.device_base, range, access);
+  const Verdict verdict = adopted_.adopt(bytes, whole.offset, read_only);
+  if (verdict != Verdict::adopted) {
+    annex_.release(whole.start);
+    return verdict;
   }
-  if (verdict != Verdict::adopted) annex_.release(window.start);
+  std::vector<Annex::Window> shown;
+  for (const Annex::Window& window : windows_of(range, access)) {
+    if (annex_.show(window, annex_.all_devices()) == 0) {
+      shown.push_back(window);
+      continue;
+    }
+    if (hide(shown) == 0 && adopted_.give_back(bytes)) release(whole);
+    return Verdict::no_space;
+  }
   return verdict;
 }
 
 bool HostMemory::give_back(const HostRange& range) {
-  const Annex::Window window = window_at(range.device_base, range, Access::none);
-  const int error = annex_.hide(window.start, window.bytes, annex_.all_devices());
+  const int error = hide(windows_of(range, Access::none));
   if (!adopted_.give_back({range.base, range.base + range.bytes})) return false;
-  if (error == 0) annex_.release(window.start);
+  if (error == 0) release(window_at(range.device_base, range, Access::none));
   return true;
 }
 

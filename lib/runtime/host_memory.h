@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/lock.h"
 #include "devices/annex.h"
@@ -46,20 +47,29 @@ class HostMemory {
   // `read_only`: devices may only read. If the memory cannot be adopted, the device addresses are
   // free again.
   AdoptedRanges::Verdict adopt(const HostRange& range, bool read_only) REQUIRES(registering_);
-  // Unmaps the memory in the devices, and makes it the program's private memory again. Returns
-  // false if Linux refuses that, or another thread was still in fork() when the time limit passed.
+  // Unmaps the memory in the devices, and makes it the program's private memory again, except pages
+  // that it shares with other registered memory. Returns false if Linux refuses that, or another
+  // thread was still in fork() when the time limit passed.
   bool give_back(const HostRange& range) REQUIRES(registering_);
 
   AdoptedRanges& adopted() { return adopted_; }
 
  private:
   Annex::Window window_at(std::uintptr_t address, const HostRange& range, Access access) const;
+  // The places at which devices see the pieces of adopted memory.
+  std::vector<Annex::Window> windows_of(const HostRange& range, Access access) const;
+  int hide(std::span<const Annex::Window> windows);
+  // Releases device addresses that are not in use any more.
+  void release(const Annex::Window& window) REQUIRES(registering_);
 
   Annex& annex_;
   MemoryFile file_;
   const std::shared_ptr<const Fd> shown_;
   AdoptedRanges adopted_;
   Mutex registering_{LockOrder::registering};
+  // Given back, except for a page of the file that other registered memory still uses. A page's
+  // offset follows from its first device address, so these addresses are still reserved.
+  std::vector<Annex::Window> kept_ GUARDED_BY(registering_);
 };
 
 }  // namespace wherry::impl

@@ -12,6 +12,14 @@
 #include "runtime/retry.h"
 
 namespace wherry::impl {
+namespace {
+
+// For any number of bytes, without an overflow.
+std::uint64_t pages_of(std::size_t bytes) {
+  return bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
+}
+
+}  // namespace
 
 std::optional<Allocation> ManagedHeap::place(std::size_t bytes, unsigned flags, Ownership owner) {
   const auto allocation = parts_.address_space.allocate(bytes, flags, owner);
@@ -39,7 +47,7 @@ std::optional<Allocation> ManagedHeap::allocate(std::size_t bytes, unsigned flag
 }
 
 std::optional<Allocation> ManagedHeap::reserve_device(std::size_t bytes, Ownership owner) {
-  const std::uint64_t pages = bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
+  const std::uint64_t pages = pages_of(bytes);
   if (!parts_.budget.claim_device(*owner.device, pages)) return std::nullopt;
   const auto allocation = place(bytes, 0, owner);
   if (!allocation) {
@@ -76,6 +84,11 @@ bool ManagedHeap::create_device(std::uintptr_t address, std::size_t bytes, int d
 }
 
 std::optional<Allocation> ManagedHeap::allocate_device(std::size_t bytes, Ownership owner) {
+  if (const auto spare = parts_.spare.take(owner.device->ordinal(), pages_of(bytes))) {
+    const Allocation again = parts_.address_space.renew(*offset_of(*spare), bytes);
+    record_allocation(parts_.layout, again);
+    return again;
+  }
   const auto allocation = reserve_device(bytes, owner);
   if (!allocation || create_device(address_of(*allocation), bytes, owner.device->ordinal()))
     return allocation;
@@ -84,6 +97,25 @@ std::optional<Allocation> ManagedHeap::allocate_device(std::size_t bytes, Owners
 }
 
 bool ManagedHeap::free(std::uintptr_t address) {
+  return remove(address, /*is_known_free=*/false);
+}
+
+void ManagedHeap::free_device(std::uintptr_t address) {
+  const auto allocation = parts_.address_space.find(*offset_of(address));
+  // First: as soon as it is kept another thread may allocate it.
+  record_free(address, *allocation);
+  const int device = allocation->owner.device->ordinal();
+  for (const std::uintptr_t gone : parts_.spare.keep(device, allocation->pages().count, address))
+    remove(gone, /*is_known_free=*/true);
+}
+
+bool ManagedHeap::give_up_spare(int device) {
+  const auto spare = parts_.spare.take_all(device);
+  for (const std::uintptr_t address : spare) remove(address, /*is_known_free=*/true);
+  return !spare.empty();
+}
+
+bool ManagedHeap::remove(std::uintptr_t address, bool is_known_free) {
   const auto offset = offset_of(address);
   if (!offset) return false;
   // A small allocation takes a few locks for a moment. Blocking signals for each of them would take
@@ -99,7 +131,7 @@ bool ManagedHeap::free(std::uintptr_t address) {
     parts_.advice.forget(allocation->pages());
   }
   if (allocation->bytes > block_size) once.reset();
-  record_free(address, *allocation);
+  if (!is_known_free) record_free(address, *allocation);
   const PageSpan pages = allocation->pages();
   InFlightTransfers& transfers = parts_.engine.transfers();
   wait_for_rest(

@@ -27,6 +27,7 @@
 #include "runtime/pool_budget.h"
 #include "runtime/processor_pools.h"
 #include "runtime/program_advice.h"
+#include "runtime/spare_memory.h"
 
 namespace wherry::impl {
 
@@ -48,6 +49,7 @@ class ManagedHeap {
     ProgramAdvice& advice;
     DeviceSupervisor& devices;
     ModuleVariables& variables;
+    SpareMemory& spare;
   };
 
   explicit ManagedHeap(const Parts& parts) : parts_(parts) {}
@@ -58,9 +60,9 @@ class ManagedHeap {
   // full, if all pools together cannot hold it, or if Linux refuses.
   std::optional<Allocation> allocate(std::size_t bytes, unsigned flags)
       EXCLUDES(parts_.devices.lock);
-  // Allocates memory that the owner's audience alone may access, zero until written. All its pages
-  // lie in the pool of the owner's device until it is freed; managed memory is evicted for them.
-  // Returns nullopt if they do not fit.
+  // Allocates memory that the owner's audience alone may access. All its pages lie in the pool of
+  // the owner's device until it is freed; managed memory is evicted for them. They are zero, or
+  // hold what the program left in memory that it freed. Returns nullopt if they do not fit.
   std::optional<Allocation> allocate_device(std::size_t bytes, Ownership owner)
       EXCLUDES(parts_.devices.lock, parts_.advice.lock);
   // The same in two steps, for owners that need the pages later: the first one promises the pages
@@ -73,6 +75,12 @@ class ManagedHeap {
   // returns. Returns false if no allocation starts there, or if it is a variable of a module.
   // Requires: no kernel that may access it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
+  // Frees memory of a device that does not belong to a pool. It may keep its pages for the next
+  // allocation (SpareMemory). Requires as free().
+  void free_device(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
+  // Frees what free_device() kept in the device's pool. Returns whether there was any.
+  bool give_up_spare(int device) EXCLUDES(parts_.advice.lock);
+  std::size_t spare_bytes(int device) const { return parts_.spare.pages(device) * page_size; }
 
   // Allocates host memory that every device maps, too (host_memory.h), and promises its pages of
   // the host's pool. Returns nullopt if they do not fit.
@@ -122,6 +130,8 @@ class ManagedHeap {
   // Finds addresses for an allocation whose pages have been claimed, and opens the arena there.
   std::optional<Allocation> place(std::size_t bytes, unsigned flags, Ownership owner)
       EXCLUDES(parts_.devices.lock);
+  // Removes the allocation with its pages. False: none begins there.
+  bool remove(std::uintptr_t address, bool is_known_free) EXCLUDES(parts_.advice.lock);
 
   const Parts parts_;
 };

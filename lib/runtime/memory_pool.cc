@@ -31,6 +31,7 @@ std::optional<std::size_t> reuse_index(CUmemPool_attribute attribute) {
   return attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
 }
 
+constexpr std::size_t event_dependencies = 0;
 constexpr std::size_t internal_dependencies = CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES -
                                               CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
 
@@ -45,14 +46,13 @@ MemoryPool::~MemoryPool() {
 }
 
 CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address) {
-  const std::size_t whole = round_up(bytes, page_size);
-  if (whole < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (round_up(bytes, page_size) < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const LockGuard guard(lock_);
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
-  const auto base = find_free_range(whole, stream);
+  const auto base = find_free_range(bytes, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   // Pages that were handed out before exist; for them this only looks.
-  if (!parts_.runtime.heap().create_device(*base, whole, device_)) {
+  if (!parts_.runtime.heap().create_device(*base, bytes, device_)) {
     space_.free(*base);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -71,6 +71,8 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
 std::optional<std::uintptr_t> MemoryPool::find_free_range(std::size_t bytes,
                                                           const StreamHandle& stream) {
   const std::uint64_t id = stream.stream->id();
+  if (const auto base = space_.allocate_own(bytes, id)) return base;
+  if (const auto base = take_followed(bytes, stream)) return base;
   if (const auto base = space_.allocate(bytes, id)) return base;
   look_at_frees();
   if (const auto base = space_.allocate(bytes, id)) return base;
@@ -92,6 +94,29 @@ bool MemoryPool::grow(std::size_t bytes) {
   return false;
 }
 
+const std::shared_ptr<Recording>& MemoryPool::recording_of(
+    const StreamFrees& others, const MemoryPoolSpace::Leaving& leaving) {
+  return std::ranges::find_if(others.frees,
+                              [&](const Pending& free) { return free.number >= leaving.number; })
+      ->recording;
+}
+
+std::optional<std::uintptr_t> MemoryPool::take_followed(std::size_t bytes,
+                                                        const StreamHandle& stream) {
+  if (reuse_[event_dependencies] == 0 || frees_.empty()) return std::nullopt;
+  const auto order = stream.context->device.engine.order_of(*stream.stream);
+  if (!order) return std::nullopt;
+  const auto is_before = [&](const MemoryPoolSpace::Leaving& free) WHERRY_TSA(
+                             no_thread_safety_analysis) {  // under lock_
+    const auto others = frees_.find(free.stream);
+    return others != frees_.end() && order->is_after(recording_of(others->second, free)->moment);
+  };
+  const auto leaving = space_.find_leaving(bytes, is_before);
+  if (!leaving) return std::nullopt;
+  space_.allocate_leaving(leaving->base, bytes);
+  return leaving->base;
+}
+
 std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
                                                            const StreamHandle& stream) {
   if (reuse_[internal_dependencies] == 0) return std::nullopt;
@@ -103,9 +128,8 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
   // If another context fails, its stream never reaches the free, and this stream would fail with
   // it.
   if (others.context != stream.context) return std::nullopt;
-  const auto awaited = std::ranges::find_if(
-      others.frees, [&](const Pending& free) { return free.number >= leaving->number; });
-  if (stream.context->device.engine.wait_for(stream.stream, awaited->recording) != WorkStatus::ok)
+  if (stream.context->device.engine.wait_for(stream.stream, recording_of(others, *leaving)) !=
+      WorkStatus::ok)
     return std::nullopt;
   space_.allocate_leaving(leaving->base, bytes);
   return leaving->base;

@@ -79,6 +79,13 @@ class MemoryPool {
   std::optional<std::uintptr_t> find_free_range(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   bool grow(std::size_t bytes) REQUIRES(lock_);
+  // The recording that tells that the stream has reached a free of its own. Requires: it has not.
+  static const std::shared_ptr<Recording>& recording_of(const StreamFrees& others,
+                                                        const MemoryPoolSpace::Leaving& leaving);
+  // Allocates memory that another stream is about to free, if the stream's work comes after that
+  // because the program had it wait for an event.
+  std::optional<std::uintptr_t> take_followed(std::size_t bytes, const StreamHandle& stream)
+      REQUIRES(lock_);
   // Allocates memory that another stream of the same context is about to free; makes the stream
   // wait for that.
   std::optional<std::uintptr_t> take_from_others(std::size_t bytes, const StreamHandle& stream)

@@ -123,7 +123,7 @@ bool Offers::free_returned() {
 }
 
 void Offers::free_now(const MemoryRecord& record) {
-  if (!p2p_pages_.keep(record)) runtime_.heap().free(record.base);
+  if (!p2p_pages_.keep(record)) runtime_.heap().free_device(record.base);
 }
 
 }  // namespace wherry::impl

@@ -21,6 +21,17 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
   return policy;
 }
 
+// A quarter of each pool. Pools without watermarks keep none: no thread would notice that they need
+// the memory.
+SpareMemory::Limits spare_limits(const RuntimeOptions& options) {
+  SpareMemory::Limits limits{};
+  for (int device = 0; device < options.device_count(); ++device) {
+    const std::uint64_t pages = options.capacity_pages(Processor::device(device));
+    if (Watermarks::of(pages).low != 0) limits[static_cast<std::size_t>(device)] = pages / 4;
+  }
+  return limits;
+}
+
 }  // namespace
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
@@ -92,7 +103,6 @@ void Runtime::make_engines() {
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_, make_evicting,
                                        options_.transfer_pages_min);
   sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, pin_gate_, changers);
-  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
   copiers_ =
       std::make_unique<Copiers>([this](unsigned copier) { return make_copy_backend(copier); },
                                 Copiers::Limits{options_.copying.copiers, options_.copier_cpus});
@@ -134,9 +144,13 @@ void Runtime::make_memory_parts() {
   variables_ = std::make_unique<ModuleVariables>(
       ModuleVariables::Parts{pools_, arena_.layout(), *trap_, blocks_, address_space_, page_owners_,
                              memory_, *engine_, *budget_, *devices_});
+  spare_memory_ = std::make_unique<SpareMemory>(spare_limits(options_));
   heap_ = std::make_unique<ManagedHeap>(ManagedHeap::Parts{
       pools_, arena_.layout(), blocks_, address_space_, page_owners_, memory_, host_memory_,
-      *engine_, *evictor_, *effects_, *budget_, *advice_, *devices_, *variables_});
+      *engine_, *evictor_, *effects_, *budget_, *advice_, *devices_, *variables_, *spare_memory_});
+  background_evictor_ = std::make_unique<BackgroundEvictor>(
+      *engine_, *evictor_, *sampler_,
+      [this](Processor p) { return heap_->give_up_spare(p.ordinal()); });
   pinning_ = std::make_unique<Pinning>(Pinning::Parts{pools_, arena_.layout(), blocks_, *engine_,
                                                       *effects_, *advice_, *heap_, pin_gate_});
   inspector_ = std::make_unique<PageInspector>(

@@ -183,7 +183,6 @@ class Runtime {
   std::unique_ptr<ReadAhead> read_ahead_;
   std::unique_ptr<CopyEngine> copy_engine_;
   std::unique_ptr<AccessSampler> sampler_;
-  std::unique_ptr<BackgroundEvictor> background_evictor_;
   std::unique_ptr<Consolidator> consolidator_;
   std::unique_ptr<AccessSamples> access_samples_;  // null without coherent devices
   std::unique_ptr<UsageSampler> usage_sampler_;
@@ -193,7 +192,9 @@ class Runtime {
   std::unique_ptr<SystemMemory> system_memory_;
   std::unique_ptr<AudienceRegistry> audiences_;
   std::unique_ptr<ModuleVariables> variables_;
+  std::unique_ptr<SpareMemory> spare_memory_;
   std::unique_ptr<ManagedHeap> heap_;
+  std::unique_ptr<BackgroundEvictor> background_evictor_;  // it has the heap give up spare memory
   std::unique_ptr<Pinning> pinning_;
   std::unique_ptr<PageInspector> inspector_;
   std::unique_ptr<ForkHooks> fork_hooks_;

@@ -217,6 +217,7 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
   for (const Placed<int>& node : placed) named.push_back(node.value);
 
   Topology topology;
+  topology.cpu_clock_khz = machine.cpu_clock_khz;
   for (const Placed<int>& node : hosts) topology.host_nodes.push_back(node.value);
   if (hosts.empty()) topology.host_nodes = default_host_nodes(machine, named);
   std::sort(topology.host_nodes.begin(), topology.host_nodes.end());

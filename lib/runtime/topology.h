@@ -32,6 +32,7 @@ struct Topology {
   std::vector<int> host_nodes;        // ascending, at least one
   std::size_t host_capacity = 0;      // bytes the host's pool may hold, whole pages; 0: no limit
   std::vector<DeviceConfig> devices;  // device 0 first, at least one, at most max_devices
+  int cpu_clock_khz = 1'000'000;      // of the CPUs on which devices work
 };
 
 // One line, without a newline: "WHERRY_DEVICES: unknown key 'capcity' at character 8 in ...".

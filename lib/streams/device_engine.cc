@@ -218,7 +218,10 @@ void DeviceEngine::finish_inline(const std::shared_ptr<Stream>& stream, std::uin
 
 WorkStatus DeviceEngine::record(const std::shared_ptr<Stream>& stream,
                                 std::shared_ptr<Recording> recording) {
+  static std::atomic<std::uint64_t> last = 0;
   const LockGuard guard(lock_);
+  recording->moment = {stream->id(), ++last};
+  recording->order = stream->order_;
   return enqueue(stream, {0, RecordWork{std::move(recording)}});
 }
 
@@ -226,7 +229,17 @@ WorkStatus DeviceEngine::wait_for(const std::shared_ptr<Stream>& stream,
                                   std::shared_ptr<Recording> recording) {
   const LockGuard guard(lock_);
   stream->prefetch_epoch_ = 0;
-  return enqueue(stream, {0, WaitWork{std::move(recording)}});
+  const StreamOrder::Moment moment = recording->moment;
+  auto order = moment.number != 0 ? StreamOrder::extended(stream->order_, moment, recording->order)
+                                  : stream->order_;
+  const WorkStatus status = enqueue(stream, {0, WaitWork{std::move(recording)}});
+  if (status == WorkStatus::ok) stream->order_ = std::move(order);
+  return status;
+}
+
+std::shared_ptr<const StreamOrder> DeviceEngine::order_of(const Stream& stream) const {
+  const LockGuard guard(lock_);
+  return stream.order_;
 }
 
 std::uint32_t DeviceEngine::prefetch_epoch(const std::shared_ptr<Stream>& stream) {

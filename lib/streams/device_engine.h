@@ -92,6 +92,9 @@ class DeviceEngine {
   WorkStatus wait_for(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
       EXCLUDES(lock_);
 
+  // Which moments the stream's later work comes after; null: none is known.
+  std::shared_ptr<const StreamOrder> order_of(const Stream& stream) const EXCLUDES(lock_);
+
   // Busy while the stream has unfinished work. A context's default stream is also busy while a
   // blocking stream of the context is.
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);

@@ -11,6 +11,7 @@
 
 #include "base/lock.h"
 #include "streams/completions.h"
+#include "streams/stream_order.h"
 
 namespace wherry::impl {
 
@@ -20,6 +21,11 @@ class Recording {
     WorkStatus status = WorkStatus::ok;  // not ok: the earlier work was dropped
     std::chrono::steady_clock::time_point time;
   };
+
+  // The moment, and what its stream came after then. The engine that records sets them, before
+  // another thread sees the recording.
+  StreamOrder::Moment moment;
+  std::shared_ptr<const StreamOrder> order;
 
   // Returns nullopt if the earlier work has not finished.
   std::optional<Outcome> outcome() const EXCLUDES(lock_);

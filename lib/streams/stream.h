@@ -15,6 +15,7 @@
 
 #include "devices/device_process.h"
 #include "os/process/spin.h"
+#include "streams/stream_order.h"
 
 namespace wherry::impl {
 
@@ -116,7 +117,8 @@ class Stream {
   bool starved_ = false;     // true: the front waits for a launch slot in the engine's line
   bool destroyed_ = false;   // true: forget the stream when the queue is empty
   std::uint64_t epoch_ = 0;  // counts how often the queue was dropped
-  std::uint32_t prefetch_epoch_ = 0;  // 0: prefetch_epoch() assigns a new number
+  std::shared_ptr<const StreamOrder> order_;  // null: nothing is known
+  std::uint32_t prefetch_epoch_ = 0;          // 0: prefetch_epoch() assigns a new number
 };
 
 class WorkContext {

@@ -40,7 +40,9 @@ TEST_CASE("limits and preferences belong to one context", "[api]") {
   CHECK(cuCtxGetLimit(&after, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_SUCCESS);
   CHECK(cuCtxGetLimit(&after, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS);
   CHECK(cuCtxGetLimit(&after, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH) == CUDA_ERROR_UNSUPPORTED_LIMIT);
-  CHECK(cuCtxSetLimit(static_cast<CUlimit>(99), 1) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 1) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK(cuCtxSetLimit(static_cast<CUlimit>(99), 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxGetLimit(&after, static_cast<CUlimit>(99)) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE) == CUDA_ERROR_INVALID_VALUE);
 
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_L1;
@@ -129,7 +131,14 @@ TEST_CASE("a device is found by its bus id", "[api]") {
     CHECK(cuDeviceGetPCIBusId(id, sizeof id, device) == CUDA_SUCCESS);
     CHECK(id != seen);
     seen = id;
-    CHECK(cuDeviceGetPCIBusId(id, 12, device) == CUDA_ERROR_INVALID_VALUE);
+    for (const int bytes : {2, 12}) {
+      std::string cut(16, 'x');
+      CHECK(cuDeviceGetPCIBusId(cut.data(), bytes, device) == CUDA_ERROR_INVALID_VALUE);
+      const auto kept = static_cast<std::size_t>(bytes) - 1;
+      CHECK(cut == seen.substr(0, kept) + '\0' + std::string(15 - kept, 'x'));
+    }
+    CHECK(cuDeviceGetPCIBusId(id, 0, device) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(id == seen);
     CUdevice found = -1;
     CHECK(cuDeviceGetByPCIBusId(&found, seen.c_str()) == CUDA_SUCCESS);
     CHECK(found == device);
@@ -201,6 +210,8 @@ TEST_CASE("the runtime API sets and returns the same settings", "[api]") {
   CHECK(cudaDeviceGetLimit(&limit, cudaLimitStackSize) == cudaSuccess);
   CHECK(limit == 4096);
   CHECK(cudaDeviceGetLimit(&limit, cudaLimitDevRuntimeSyncDepth) == cudaErrorUnsupportedLimit);
+  CHECK(cudaDeviceSetLimit(static_cast<cudaLimit>(99), 1) == cudaErrorInvalidValue);
+  CHECK(cudaDeviceGetLimit(&limit, static_cast<cudaLimit>(99)) == cudaErrorInvalidValue);
   cudaFuncCache cache = cudaFuncCachePreferNone;
   CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1) == cudaSuccess);
   CHECK(cudaDeviceGetCacheConfig(&cache) == cudaSuccess);
@@ -209,6 +220,8 @@ TEST_CASE("the runtime API sets and returns the same settings", "[api]") {
   CHECK(cudaSetDeviceFlags(cudaDeviceScheduleYield) == cudaSuccess);
   CHECK(cudaGetDeviceFlags(&flags) == cudaSuccess);
   CHECK(flags == cudaDeviceScheduleYield);
+  CHECK(cudaSetDeviceFlags(256) == cudaErrorInvalidValue);
+  CHECK(cudaSetDeviceFlags(32) == cudaSuccess);
   CHECK(cudaInitDevice(0, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid) == cudaSuccess);
   CHECK(cudaInitDevice(0, 0, 2) == cudaErrorInvalidValue);
   CHECK(cudaInitDevice(9, 0, 0) == cudaErrorInvalidDevice);

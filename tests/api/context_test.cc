@@ -105,7 +105,6 @@ TEST_CASE("arguments that are invalid for contexts are refused", "[api]") {
   CUexecAffinityParam affinity{CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}};
   CUctxCigParam graphics{CIG_DATA_TYPE_NV_BLOB, nullptr};
   CUctxCreateParams params{};
-  CHECK(cuCtxCreate(&context, &params, 0, 0) == CUDA_ERROR_INVALID_VALUE);
   params.execAffinityParams = &affinity;
   params.numExecAffinityParams = 1;
   CHECK(cuCtxCreate(&context, &params, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
@@ -117,6 +116,18 @@ TEST_CASE("arguments that are invalid for contexts are refused", "[api]") {
   CHECK(cuCtxGetCurrent(nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuCtxGetDevice(nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuDevicePrimaryCtxRetain(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a context is created with parameters that ask for nothing", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  CUctxCreateParams params{};
+  REQUIRE(cuCtxCreate(&context, &params, CU_CTX_SCHED_SPIN, 0) == CUDA_SUCCESS);
+  unsigned flags = 0;
+  CHECK(cuCtxGetFlags(&flags) == CUDA_SUCCESS);
+  CHECK(flags == CU_CTX_SCHED_SPIN);
+  CHECK(cuCtxCreate(&context, &params, 0x100, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }
 
 TEST_CASE("a context that another thread destroyed returns an error, and its streams are gone",

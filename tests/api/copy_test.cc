@@ -406,6 +406,45 @@ TEST_CASE("boxes of any pitch are copied like in a plain loop", "[api]") {
   for (const CUdeviceptr place : places) CHECK(cuMemFree(place) == CUDA_SUCCESS);
 }
 
+TEST_CASE("a pitch or height of 0 says that rows or layers follow without a gap", "[api]") {
+  const Kinds kinds;
+  constexpr std::size_t width = 10;
+  constexpr std::size_t rows = 4;
+  constexpr std::size_t layers = 3;
+  const Bytes source = numbered(width * rows * layers);
+  const auto arrived = [&](std::size_t bytes) {
+    Bytes back(bytes);
+    WHERRY_TRY(cuMemcpy(address(back.data()), kinds.device(), bytes));
+    return back == Bytes(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(bytes));
+  };
+  auto rectangle = described<CUDA_MEMCPY2D>(Role::any, kinds.device(), Role::any, 0);
+  rectangle.srcDevice = address(source.data());
+  rectangle.WidthInBytes = width;
+  rectangle.Height = rows;
+  for (const bool first : {false, true}) {
+    WHERRY_TRY(cuMemsetD8(kinds.device(), 0x55, width * rows));
+    rectangle.srcPitch = first ? 0 : width;
+    rectangle.dstPitch = first ? width : 0;
+    CHECK(cuMemcpy2D(&rectangle) == CUDA_SUCCESS);
+    CHECK(arrived(width * rows));
+  }
+  auto box = described<CUDA_MEMCPY3D>(Role::any, kinds.device(), Role::any, 0);
+  box.srcDevice = address(source.data());
+  box.WidthInBytes = width;
+  box.Height = rows;
+  box.Depth = layers;
+  box.srcPitch = box.dstPitch = width;
+  WHERRY_TRY(cuMemsetD8(kinds.device(), 0x55, width * rows * layers));
+  CHECK(cuMemcpy3D(&box) == CUDA_SUCCESS);
+  CHECK(arrived(width * rows * layers));
+  // A box that begins inside of such rows or layers reaches beyond them.
+  box.srcY = 1;
+  CHECK(cuMemcpy3D(&box) == CUDA_ERROR_INVALID_VALUE);
+  rectangle.srcPitch = 0;
+  rectangle.srcXInBytes = 1;
+  CHECK(cuMemcpy2D(&rectangle) == CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_CASE("invalid boxes are refused", "[api]") {
   const Kinds kinds;
   const auto good = [&] {
@@ -455,6 +494,12 @@ TEST_CASE("invalid boxes are refused", "[api]") {
   CHECK(cudaMemcpyPeer(bytes.data(), 0, pointer(kinds.device()), 1, 10) == cudaErrorInvalidValue);
   CHECK(cudaMemcpyPeer(pointer(kinds.managed()), 7, pointer(kinds.device()), 1, 10) ==
         cudaErrorInvalidDevice);
+  const std::size_t above = std::size_t{1} << 31;
+  CHECK(cudaMemcpy2D(bytes.data(), above, pointer(kinds.device()), 10, 10, 2, cudaMemcpyDefault) ==
+        cudaErrorInvalidValue);
+  CHECK(cudaMemcpy2D(bytes.data(), 10, pointer(kinds.device()), above, 10, 2, cudaMemcpyDefault) ==
+        cudaErrorInvalidValue);
+  CHECK(cudaMemset2D(pointer(kinds.managed()), above, 1, 11, 2) == cudaErrorInvalidValue);
   CHECK(cudaMemset2D(pointer(kinds.managed()), 10, 1, 11, 2) == cudaErrorInvalidPitchValue);
   CHECK(cudaMemset3D({pointer(kinds.managed()), 100, 100, 2}, 1, {50, 2, 3}) == cudaSuccess);
 }

@@ -214,7 +214,10 @@ TEST_CASE("managed memory is that of the driver API", "[api]") {
   choose_devices();
   void* pointer = &pointer;
   CHECK(cudaMallocManaged(nullptr, 1) == cudaErrorInvalidValue);
-  CHECK(cudaMallocManaged(&pointer, 0) == cudaErrorInvalidValue);
+  CHECK(cudaMallocManaged(&pointer, 0) == cudaSuccess);
+  CHECK(pointer == nullptr);
+  pointer = &pointer;
+  CHECK(cudaHostAlloc(&pointer, 0, cudaHostAllocDefault) == cudaSuccess);
   CHECK(pointer == nullptr);
   CHECK(cudaMallocManaged(&pointer, 1, cudaMemAttachSingle) == cudaErrorInvalidValue);
   CHECK(cudaMallocManaged(&pointer, std::size_t{1} << 57) == cudaErrorMemoryAllocation);
@@ -232,6 +235,10 @@ TEST_CASE("device attributes have the driver API's numbers", "[api]") {
   int value = -1;
   CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrConcurrentManagedAccess, 0) == cudaSuccess);
   CHECK(value == 1);
+  for (const auto clock : {cudaDevAttrClockRate, cudaDevAttrMemoryClockRate}) {
+    CHECK(cudaDeviceGetAttribute(&value, clock, 0) == cudaSuccess);
+    CHECK(value > 0);
+  }
   CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrConcurrentManagedAccess, 1) == cudaSuccess);
   CHECK(value == 0);
   CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrDirectManagedMemAccessFromHost, 0) ==
@@ -263,6 +270,15 @@ TEST_CASE("advice through either name of the function is the driver API's", "[ap
         cudaErrorInvalidValue);
   CHECK(cudaMemAdvise(&memory, sizeof memory, cudaMemAdviseSetReadMostly, host) ==
         cudaErrorInvalidValue);
+
+  // The device is ignored where the advice needs none.
+  for (const int device : {-3, -2, -1, 2, 99}) {
+    const cudaMemLocation nowhere{cudaMemLocationTypeDevice, device};
+    CHECK(cudaMemAdvise(memory.pointer(), 1, cudaMemAdviseSetReadMostly, nowhere) == cudaSuccess);
+    CHECK(cudaMemAdvise(memory.pointer(), 1, cudaMemAdviseUnsetReadMostly, nowhere) == cudaSuccess);
+    for (const auto advice : {cudaMemAdviseSetPreferredLocation, cudaMemAdviseSetAccessedBy})
+      CHECK(cudaMemAdvise(memory.pointer(), 1, advice, nowhere) == cudaErrorInvalidValue);
+  }
 
   int preferred = -77;
   std::array<int, 2> accessed_by{};

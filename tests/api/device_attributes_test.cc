@@ -27,6 +27,9 @@ TEST_CASE("attributes agree with the topology of a device", "[api]") {
   CHECK(value(CU_DEVICE_ATTRIBUTE_NUMA_ID, 1) == -1);
   CHECK(value(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1) == 0);
 
+  topology.cpu_clock_khz = 2'500'000;
+  CHECK(value(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0) == 2'500'000);
+  CHECK(value(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 0) > 0);
   CHECK(value(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0) == 1);
   CHECK(value(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 1) == 1);
 }

@@ -77,8 +77,10 @@ TEST_CASE("invalid sizes of rows are refused", "[api]") {
   CHECK(cuMemAllocPitch(&address, nullptr, 16, 16, 4) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemAllocPitch(&address, &pitch, 0, 16, 4) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemAllocPitch(&address, &pitch, 16, 0, 4) == CUDA_ERROR_INVALID_VALUE);
-  for (const std::size_t width : {~std::size_t{0}, ~std::size_t{0} / 2, 128 * mebibyte})
-    CHECK(cuMemAllocPitch(&address, &pitch, width, 4, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+  for (const std::size_t width : {~std::size_t{0}, ~std::size_t{0} / 2, std::size_t{1} << 31})
+    CHECK(cuMemAllocPitch(&address, &pitch, width, 4, 4) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemAllocPitch(&address, &pitch, 128 * mebibyte, 4, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemAllocPitch(&address, &pitch, 4096, ~std::size_t{0}, 4) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(pitch == 7);
 }
 
@@ -92,6 +94,7 @@ TEST_CASE("the runtime API allocates rows and layers of rows", "[api]") {
   CHECK(cudaMallocPitch(&memory, &pitch, 0, 10) == cudaSuccess);
   CHECK(memory == nullptr);
   CHECK(cudaMallocPitch(nullptr, &pitch, 1, 1) == cudaErrorInvalidValue);
+  CHECK(cudaMallocPitch(&memory, &pitch, ~std::size_t{0}, 1) == cudaErrorInvalidValue);
 
   cudaPitchedPtr layers{};
   CHECK(cudaMalloc3D(&layers, {100, 20, 30}) == cudaSuccess);
@@ -106,6 +109,7 @@ TEST_CASE("the runtime API allocates rows and layers of rows", "[api]") {
   CHECK(cudaMalloc3D(&layers, {100, 0, 30}) == cudaSuccess);
   CHECK(layers.ptr == nullptr);
   CHECK(cudaMalloc3D(&layers, {1, ~std::size_t{0}, 30}) == cudaErrorMemoryAllocation);
+  CHECK(cudaMalloc3D(&layers, {~std::size_t{0}, 1, 1}) == cudaErrorInvalidValue);
 }
 
 TEST_CASE("any two devices can access each other, and none itself", "[api]") {
@@ -350,9 +354,19 @@ TEST_CASE("the runtime API has pools, too", "[api]") {
   CHECK(attributes.type == cudaMemoryTypeDevice);
   CHECK(cudaFreeAsync(memory, nullptr) == cudaSuccess);
   CHECK(cudaFreeAsync(memory, nullptr) == cudaErrorInvalidValue);
+  // Memory of either kind is freed by either function.
   CHECK(cudaMallocAsync(&memory, 100, nullptr) == cudaSuccess);
   CHECK(cudaFree(memory) == cudaSuccess);
+  CHECK(cudaMalloc(&memory, 100) == cudaSuccess);
+  CHECK(cudaFreeAsync(memory, nullptr) == cudaSuccess);
+  CHECK(cudaFree(memory) == cudaErrorInvalidValue);
   std::uint64_t used = 1;
+  void* pieces[2] = {};
+  CHECK(cudaMallocFromPoolAsync(&pieces[0], 4096, pool, nullptr) == cudaSuccess);
+  CHECK(cudaMallocFromPoolAsync(&pieces[1], 2048, pool, nullptr) == cudaSuccess);
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess);
+  CHECK(used == 6144);
+  for (void* const piece : pieces) CHECK(cudaFree(piece) == cudaSuccess);
   CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess);
   CHECK(used == 0);
   CHECK(cudaMemPoolTrimTo(pool, 0) == cudaSuccess);

@@ -182,14 +182,20 @@ TEST_CASE("registering needs memory that exists and is not registered yet", "[ap
   CHECK(cuMemHostRegister(memory, SIZE_MAX, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemHostRegister(memory, 4096, 16) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemHostRegister(memory, 4096, CU_MEMHOSTREGISTER_IOMEMORY) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(cuMemHostRegister(&memory, 8, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(cuMemHostUnregister(nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemHostUnregister(memory) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 
   REQUIRE(cuMemHostRegister(memory + 4100, 8 * KB, 3) == CUDA_SUCCESS);
   CHECK(flags_of(memory + 5000) == 3);
-  for (const std::size_t offset : {std::size_t{4096}, 8 * KB, 12 * KB})
+  for (const std::size_t offset : {std::size_t{4091}, 8 * KB, 12 * KB})
     CHECK(cuMemHostRegister(memory + offset, 10, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  // Other bytes of the same pages.
+  for (const std::size_t offset : {std::size_t{4090}, 12 * KB + 4}) {
+    CHECK(cuMemHostRegister(memory + offset, 10, 0) == CUDA_SUCCESS);
+    CHECK(flags_of(memory + offset) == CU_MEMHOSTREGISTER_DEVICEMAP);
+    CHECK(cuMemHostUnregister(memory + offset) == CUDA_SUCCESS);
+    CHECK(flags_of(memory + 5000) == 3);
+  }
   CHECK(cuMemHostRegister(memory, 64 * KB, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   CHECK(cuMemHostRegister(memory + 16 * KB, 16 * KB, 0) == CUDA_SUCCESS);
   CHECK(cuMemHostUnregister(memory + 4101) == CUDA_ERROR_INVALID_VALUE);

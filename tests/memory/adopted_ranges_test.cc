@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <string>
 #include <string_view>
@@ -145,16 +146,14 @@ TEST_CASE(
 
 TEST_CASE("memory that cannot be adopted safely is refused, and does not change", "[memory]") {
   Adoption adoption;
-  int on_stack = 1;
-  CHECK(adoption.adopt(range_of(&on_stack, sizeof on_stack)) == Verdict::unsuitable);
   CHECK(adoption.adopt(range_of(reinterpret_cast<const void*>(&pthread_self), 16)) ==
         Verdict::unsuitable);
 
   const Place shared(page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
   CHECK(adoption.adopt(shared.range()) == Verdict::unsuitable);
   const impl::MemoryFile other("wherry-test-other", page_size, impl::HugePages::never);
-  const Place of_file(page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, other.fd());
-  CHECK(adoption.adopt(of_file.range()) == Verdict::unsuitable);
+  const Place past_end(2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, other.fd());
+  CHECK(adoption.adopt(past_end.range()) == Verdict::absent);
   const Place code(page_size, PROT_READ | PROT_EXEC);
   CHECK(adoption.adopt(code.range()) == Verdict::unsuitable);
   const Place locked(page_size);
@@ -192,22 +191,111 @@ TEST_CASE("buffers that are registered with io_uring are refused during the regi
   ::io_uring_queue_exit(&ring);
 }
 
-TEST_CASE("threads' stacks are refused, and memory next to them is not", "[memory]") {
+TEST_CASE("stacks are adopted while they are in use, but not the control block at their end",
+          "[memory]") {
+  const auto play = [](std::optional<impl::UffdAccess> way) {
+    Adoption adoption(way);
+    std::atomic<volatile unsigned char*> on_stack = nullptr;
+    std::atomic<bool> done = false;
+    std::thread thread([&] {
+      volatile unsigned char here[64 << 10];
+      unsigned char next = 0;
+      for (volatile unsigned char& byte : here) byte = next++;
+      on_stack = here;
+      for (; !done; ++next) {
+        here[next] = next;
+        expect(here[next] == next, "a write to the stack is lost");
+      }
+    });
+    while (on_stack == nullptr) std::this_thread::yield();
+    const AddressRange range = range_of(const_cast<unsigned char*>(on_stack.load()), 64 << 10);
+    for (int round = 0; round < 20; ++round) {
+      // Without a userfaultfd its writers would need their stack to wait.
+      expect(adoption.adopt(range) == (way ? Verdict::adopted : Verdict::unsuitable),
+             "another thread's stack");
+      expect(adoption.ranges.give_back(range), "given back");
+    }
+    const auto block = reinterpret_cast<const void*>(thread.native_handle());
+    expect(adoption.adopt(range_of(block, 4)) == Verdict::unsuitable, "the control block");
+    done = true;
+    thread.join();
+
+    // The own stack, up to the frames of the calls.
+    volatile unsigned char mine[20'000];
+    for (std::size_t i = 0; i < sizeof mine; ++i) mine[i] = static_cast<unsigned char>(i);
+    const AddressRange own = range_of(const_cast<unsigned char*>(mine), sizeof mine);
+    for (int round = 0; round < 20; ++round) {
+      expect(adoption.adopt(own) == Verdict::adopted, "the own stack");
+      std::array<unsigned char, 1> there{};
+      expect(::pread(adoption.file.fd(), there.data(), 1,
+                     static_cast<off_t>(own.start % page_size + 7777)) == 1 &&
+                 there[0] == static_cast<unsigned char>(7777),
+             "the stack is not in the file");
+      expect(adoption.ranges.give_back(own), "given back");
+    }
+    for (std::size_t i = 0; i < sizeof mine; ++i)
+      expect(mine[i] == static_cast<unsigned char>(i), "the stack has changed");
+    // Stacks still grow.
+    const std::function<int(int)> deep = [&](int depth) {
+      volatile unsigned char frame[10'000];
+      frame[depth % 100] = 1;
+      return depth == 0 ? 0 : frame[depth % 100] + deep(depth - 1);
+    };
+    expect(deep(200) == 200, "the stack grows");
+  };
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
+    const Outcome outcome = in_fresh_process([&] { play(way); });
+    INFO(outcome.describe());
+    CHECK(outcome.passed());
+  }
+}
+
+TEST_CASE("ranges share a page, which is given back with the last of them", "[memory]") {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
+    Adoption adoption(way);
+    const Place place(3 * page_size);
+    std::memset(place.data(), 1, 3 * page_size);
+    const AddressRange first = range_of(place.data() + 100, 50);
+    const AddressRange second = range_of(place.data() + 200, page_size);
+    const AddressRange third = range_of(place.data() + page_size + 200, 2 * page_size - 200);
+    REQUIRE(adoption.adopt(first) == Verdict::adopted);
+    REQUIRE(adoption.ranges.adopt(second, 8 * page_size, false) == Verdict::adopted);
+    REQUIRE(adoption.ranges.adopt(third, 16 * page_size, false) == Verdict::adopted);
+    const auto pieces = adoption.ranges.pieces_of(second);
+    REQUIRE(pieces.size() == 2);
+    CHECK(pieces[0].offset == 0);
+    CHECK(pieces[1].offset == 9 * page_size);
+    CHECK(adoption.ranges.pieces_of(third).size() == 2);
+    CHECK(adoption.ranges.pieces_of(third)[0].offset == 9 * page_size);
+    CHECK(allocated_bytes(adoption.file.fd()) == 3 * page_size);
+    place.data()[300] = 7;
+    CHECK(adoption.ranges.give_back(first));
+    CHECK(is_in_file(place));
+    CHECK(adoption.ranges.uses(0, page_size));
+    unsigned char there = 0;
+    CHECK(::pread(adoption.file.fd(), &there, 1, 300) == 1);
+    CHECK(there == 7);
+    CHECK(adoption.ranges.give_back(second));
+    CHECK_FALSE(is_in_file(place));
+    CHECK_FALSE(adoption.ranges.uses(0, page_size));
+    CHECK(adoption.ranges.uses(8 * page_size, 8 * page_size));
+    CHECK(place.data()[300] == 7);
+    CHECK(adoption.ranges.give_back(third));
+    CHECK(allocated_bytes(adoption.file.fd()) == 0);
+  }
+}
+
+TEST_CASE("a private mapping of a file becomes independent of the file", "[memory]") {
   Adoption adoption;
-  std::atomic<const void*> on_stack = nullptr;
-  std::atomic<bool> done = false;
-  std::thread thread([&] {
-    const int here = 1;
-    on_stack = &here;
-    while (!done) std::this_thread::yield();
-  });
-  while (on_stack == nullptr) std::this_thread::yield();
-  CHECK(adoption.adopt(range_of(on_stack, 4)) == Verdict::unsuitable);
-  const Place place(page_size);
-  CHECK(adoption.adopt(place.range()) == Verdict::adopted);
-  CHECK(adoption.ranges.give_back(place.range()));
-  done = true;
-  thread.join();
+  const impl::MemoryFile other("wherry-test-other", 2 * page_size, impl::HugePages::never);
+  REQUIRE(::pwrite(other.fd(), "before", 6, 10) == 6);
+  const Place of_file(2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, other.fd());
+  of_file.data()[page_size] = 5;
+  REQUIRE(adoption.adopt(of_file.range()) == Verdict::adopted);
+  CHECK(std::memcmp(of_file.data() + 10, "before", 6) == 0);
+  CHECK(adoption.ranges.give_back(of_file.range()));
+  CHECK(std::memcmp(of_file.data() + 10, "before", 6) == 0);
+  CHECK(of_file.data()[page_size] == 5);
 }
 
 TEST_CASE("contents are the same after adoption and after it ends, and in the file meanwhile",

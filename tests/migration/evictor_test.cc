@@ -326,7 +326,11 @@ TEST_CASE("the background thread evicts from a pool that gets full, for the page
   const AdviceMap advice;
   PinGate pins(advice);
   AccessSampler sampler(s.engine, s.machine.blocks(), pins, s.machine.changers());
-  BackgroundEvictor background(s.engine, s.evictor, sampler);
+  std::atomic<int> asked = 0;
+  BackgroundEvictor background(s.engine, s.evictor, sampler, [&](Processor p) {
+    if (p == device) ++asked;
+    return false;
+  });
   background.start();
   // Fills the last block, too. It does not matter whether there is still space for it, or the
   // background thread evicts before.
@@ -338,6 +342,7 @@ TEST_CASE("the background thread evicts from a pool that gets full, for the page
   CHECK(s.capacity(device).reserved() <= expected);
   CHECK(s.capacity(device).reserved() >= expected - pages_per_block);
   const auto evictions = s.evictions();
+  CHECK(asked > 0);
   REQUIRE_FALSE(evictions.empty());
   for (const Eviction& eviction : evictions) {
     CHECK(eviction.background);

@@ -39,6 +39,44 @@ TEST_CASE("a pool hands out parts of its slab, from the smallest free range that
   CHECK_FALSE(space.allocate(slab_pages * page_size, 1));
 }
 
+TEST_CASE("what is used is counted in units of 512 bytes, and ranges are whole pages", "[pages]") {
+  MemoryPoolSpace space = one_slab();
+  const auto a = space.allocate(4096, 1);
+  const auto b = space.allocate(2048, 1);
+  CHECK(space.used().now == 6144);
+  const auto c = space.allocate(1, 1);
+  REQUIRE((a && b && c));
+  CHECK(*c - *b == page_size);
+  CHECK(space.used().now == 6144 + 512);
+  space.free(*c);
+  // Merge, and are divided in another way.
+  space.free_in_order(*a, 1);
+  const std::uint64_t last = space.free_in_order(*b, 1);
+  CHECK(space.used().now == 6144);
+  const auto d = space.allocate(100, 1);
+  CHECK(d == a);
+  CHECK(space.used().now == 2048 + 512);
+  space.reached(1, last);
+  CHECK(space.used().now == 512);
+  space.free(*d);
+  CHECK(space.used().now == 0);
+  CHECK(space.take_free_slab(~std::size_t{0}));
+}
+
+TEST_CASE("a leaving range is found for those who may have it", "[pages]") {
+  MemoryPoolSpace space = one_slab();
+  const auto a = space.allocate(4 * page_size, 1);
+  const auto b = space.allocate(8 * page_size, 2);
+  const std::uint64_t first = space.free_in_order(*a, 1);
+  space.free_in_order(*b, 2);
+  CHECK(space.find_leaving(page_size)->base == *a);
+  CHECK(space.find_leaving(page_size, [](const auto& free) { return free.stream == 2; })->base ==
+        *b);
+  CHECK_FALSE(space.find_leaving(page_size, [&](const auto& free) { return free.number < first; }));
+  CHECK_FALSE(space.allocate_own(page_size, 3));
+  CHECK(space.allocate_own(page_size, 2) == *b);
+}
+
 TEST_CASE("a range freed in a stream is reusable by that stream only, until the stream gets there",
           "[pages]") {
   MemoryPoolSpace space = one_slab();

@@ -83,11 +83,51 @@ TEST_CASE("memory with a separate device address is found by either address") {
   CHECK_FALSE(records.find(somewhere + 99));
   CHECK_FALSE(records.sort_of(somewhere + 99));
   CHECK(records.sort_of(somewhere + 100));
-  // No other record may share that page.
-  CHECK_FALSE(records.insert(record_at(somewhere + 12'000, 100, MemoryKind::registered)));
   CHECK(records.take(record.base, any));
   CHECK_FALSE(records.find(record.device_base));
   CHECK(records.insert(record_at(somewhere + 12'000, 100, MemoryKind::registered)));
+}
+
+TEST_CASE("several pieces of registered memory may share a page, but no byte") {
+  MemoryRecords records(arena_bytes);
+  const auto piece = [](std::uintptr_t offset, std::size_t bytes) {
+    return record_at(somewhere + offset, bytes, MemoryKind::registered);
+  };
+  const MemoryRecord all[] = {piece(100, 200), piece(400, 1), piece(4000, 20'000), piece(300, 50)};
+  for (const MemoryRecord& each : all) {
+    CHECK_FALSE(records.overlaps(each.base, each.bytes));
+    REQUIRE(records.insert(each));
+    CHECK(records.overlaps(each.base, each.bytes));
+  }
+  for (const MemoryRecord& each : all) {
+    CHECK(records.find(each.base)->base == each.base);
+    CHECK(records.find(each.base + each.bytes - 1)->base == each.base);
+    CHECK(records.sort_of(each.base)->kind == MemoryKind::registered);
+    CHECK_FALSE(records.insert(record_at(each.base + each.bytes - 1, 9, each.kind)));
+  }
+  for (const std::uintptr_t offset : {0, 99, 350, 399, 401, 3999, 24'000}) {
+    CHECK_FALSE(records.find(somewhere + offset));
+    CHECK_FALSE(records.sort_of(somewhere + offset));
+  }
+  CHECK_FALSE(records.overlaps(somewhere, 100));
+  CHECK(records.overlaps(somewhere, 101));
+  CHECK(records.is_taken(somewhere, 1));
+  // The last page, too.
+  REQUIRE(records.insert(piece(24'000, 5000)));
+  CHECK(records.find(somewhere + 23'999)->base == somewhere + 4000);
+  CHECK(records.find(somewhere + 24'000)->base == somewhere + 24'000);
+  CHECK(records.set_sync_memops(*records.find(somewhere + 300), true));
+  CHECK(records.find(somewhere + 300)->sync_memops);
+  CHECK_FALSE(records.find(somewhere + 100)->sync_memops);
+  for (const std::size_t which : {2, 0, 3, 1}) {
+    CHECK(records.take(all[which].base, any)->base == all[which].base);
+    CHECK_FALSE(records.find(all[which].base));
+    CHECK_FALSE(records.take(all[which].base, any));
+  }
+  CHECK(records.find(somewhere + 24'000));
+  CHECK_FALSE(records.is_taken(somewhere, 20'000));
+  REQUIRE(records.insert(piece(0, 24'000)));
+  CHECK(records.find(somewhere + 23'999)->base == somewhere);
 }
 
 TEST_CASE("sync_memops changes for the intended record, and for no later one") {

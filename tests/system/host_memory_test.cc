@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -311,6 +313,119 @@ TEST_CASE("registered memory keeps its contents and its address, and devices use
   session().reset(0);
 }
 
+namespace {
+
+std::uint64_t in_bss[3000];
+std::uint64_t in_data[3000] = {1, 2, 3};
+
+// The host and a device see each other's writes to the words while they are registered, and the
+// words keep their values afterwards.
+void share(std::uint64_t* words, std::size_t count) {
+  words[1] = 100;
+  words[count - 2] = 200;
+  {
+    const Registered registered(words + 1, (count - 2) * sizeof(std::uint64_t));
+    std::uint64_t* const theirs = on_device(words + 1);
+    CHECK(load(0, theirs) == 100);
+    CHECK(load(0, theirs + count - 3) == 200);
+    store(0, theirs, 101);
+    store(1, theirs + count - 3, 201);
+    CHECK(words[1] == 101);
+    CHECK(words[count - 2] == 201);
+    CHECK(in_fork([&] {
+            words[1] = 5;
+            return words[count - 2] == 201 ? 0 : 1;
+          }) == 0);
+    CHECK(words[1] == 101);
+    words[1] = 102;
+    CHECK(load(0, theirs) == 102);
+    CHECK(is_file_backed(words + 1));
+  }
+  CHECK_FALSE(is_file_backed(words + 1));
+  CHECK(words[1] == 102);
+  CHECK(words[count - 2] == 201);
+}
+
+}  // namespace
+
+TEST_CASE("variables and the caller's stack are registered like other memory", "[system]") {
+  session();
+  share(in_bss, std::size(in_bss));
+  share(in_data, std::size(in_data));
+  CHECK(in_data[2] == 3);
+  std::uint64_t on_stack[3000] = {};
+  share(on_stack, std::size(on_stack));
+  std::uint64_t few[5] = {};
+  share(few, 5);
+  std::thread([] {
+    WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
+    // Not in the pages of the thread control block, which are refused.
+    std::byte above[16 * kibibyte];
+    asm volatile("" : : "r"(above) : "memory");
+    [] {
+      std::uint64_t large[3000] = {};
+      share(large, std::size(large));
+    }();
+  }).join();
+}
+
+TEST_CASE("a fork keeps a stack that was left registered", "[system]") {
+  session();
+  std::uintptr_t left = 0;
+  const auto leave = [&] {
+    std::uint64_t large[5000] = {};
+    WHERRY_TRY(cuMemHostRegister(large, sizeof large, 0));
+    left = reinterpret_cast<std::uintptr_t>(large);
+  };
+  leave();
+  // Its pages are frames of other functions now, also of the forking one.
+  const std::function<int(int)> deep = [&](int depth) {
+    volatile std::uint64_t frame[200];
+    frame[7] = static_cast<std::uint64_t>(depth);
+    if (depth > 0) return deep(depth - 1) + (frame[7] == static_cast<std::uint64_t>(depth) ? 0 : 1);
+    return in_fork([&] {
+             frame[7] = 1234;
+             return 0;
+           }) +
+           (frame[7] == 0 ? 0 : 1);
+  };
+  CHECK(deep(20) == 0);
+  WHERRY_TRY(cuMemHostUnregister(reinterpret_cast<void*>(left)));
+}
+
+TEST_CASE("pieces of one page are registered one by one, at addresses of their own", "[system]") {
+  session();
+  const Pages pages(3 * 4096);
+  std::uint64_t* const words = pages.words();
+  for (std::size_t i = 0; i < 3 * 512; ++i) words[i] = i;
+  Registered first(words + 10, 80);
+  const Registered second(words + 20, 8000);
+  CHECK(cuMemHostRegister(words + 19, 16, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  std::uint64_t* const of_first = on_device(words + 10);
+  std::uint64_t* const of_second = on_device(words + 20);
+  CHECK(of_second - of_first != 10);
+  store(0, of_first, 1000);
+  store(0, of_second, 2000);
+  store(1, of_second + 900, 3000);  // in the second page
+  CHECK(words[10] == 1000);
+  CHECK(words[20] == 2000);
+  CHECK(words[920] == 3000);
+  first.end();
+  unsigned flags = 0;
+  CHECK(cuMemHostGetFlags(&flags, words + 10) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemHostGetFlags(&flags, words + 20) == CUDA_SUCCESS);
+  words[20] = 2001;
+  CHECK(load(0, of_second) == 2001);
+  // Memory that is registered now gets no page that is still in use.
+  const Pages more(4096);
+  const Registered third(more.words(), 4096);
+  store(0, on_device(more.words()) + 20, 7);
+  CHECK(words[20] == 2001);
+  CHECK(load(0, of_second) == 2001);
+  session().reset(0);
+  CHECK(load(0, of_second + 900) == 3000);
+}
+
 TEST_CASE("memory registered for reading cannot be written by kernels", "[system]") {
   session();
   const Pages pages(64 * kibibyte);
@@ -392,6 +507,40 @@ TEST_CASE("no write is lost while memory is registered and unregistered", "[syst
   CHECK(in_heap == counts[1] + counts[3]);
   CHECK(counts[0] > static_cast<std::uint64_t>(rounds));
   std::free(heap);
+}
+
+TEST_CASE("copies to and from memory go on while it is registered and unregistered", "[system]") {
+  session();
+  constexpr std::size_t bytes = 3 * mebibyte;
+  const Pages pages(bytes);
+  CUdeviceptr device = 0;
+  WHERRY_TRY(cuMemAlloc(&device, bytes));
+  const CUcontext context = session().context(0);
+  std::atomic<bool> stop = false;
+  std::atomic<int> wrong = 0;
+  std::thread copier([&] {
+    WHERRY_TRY(cuCtxSetCurrent(context));
+    for (unsigned char round = 1; !stop; ++round) {
+      wrong += cuMemsetD8(device, round, bytes) != CUDA_SUCCESS;
+      wrong += cuMemcpyDtoH(pages.bytes(), device, bytes) != CUDA_SUCCESS;
+      for (std::size_t i = 0; i < bytes; i += 4000) wrong += pages.bytes()[i] != std::byte{round};
+      std::memset(pages.bytes(), round + 1, bytes);
+      wrong += cuMemcpyHtoDAsync(device, pages.bytes(), bytes, nullptr) != CUDA_SUCCESS;
+      wrong += cuStreamSynchronize(nullptr) != CUDA_SUCCESS;
+      unsigned char last = 0;
+      wrong += cuMemcpyDtoH(&last, device + bytes - 1, 1) != CUDA_SUCCESS;
+      wrong += last != static_cast<unsigned char>(round + 1);
+    }
+  });
+  const int rounds = static_cast<int>(40 * scale()) + 4;
+  for (int round = 0; round < rounds; ++round) {
+    Registered one(pages.words() + 1, bytes - 100);
+    ::usleep(1000);
+  }
+  stop = true;
+  copier.join();
+  CHECK(wrong == 0);
+  WHERRY_TRY(cuMemFree(device));
 }
 
 TEST_CASE("a child of fork has its own copy of registered memory", "[system]") {

@@ -245,6 +245,71 @@ TEST_CASE("a stream without other free memory waits for memory that another stre
   WHERRY_TRY(cuMemFreeAsync(first, other));
 }
 
+TEST_CASE("a stream that waits for an event gets what was freed before the event", "[system]") {
+  const Pool pool;
+  const OwnStream one;
+  const OwnStream between;
+  const OwnStream other;
+  CUevent event = nullptr;
+  WHERRY_TRY(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  const CUdeviceptr first = pool.allocate(mebibyte, one);
+  const CUdeviceptr wall = pool.allocate(mebibyte, one);
+  const CUdeviceptr later = pool.allocate(mebibyte, one);
+  std::vector<CUdeviceptr> elsewhere;
+  const Words wrong(1);
+  {
+    Busy busy(one);
+    busy.wait_until_begun();
+    launch(one, fill, {words_at(first), 1000, nullptr}, mebibyte);
+    WHERRY_TRY(cuMemFreeAsync(first, one));
+    WHERRY_TRY(cuEventRecord(event, one));
+    WHERRY_TRY(cuMemFreeAsync(later, one));
+    // Through a third stream.
+    WHERRY_TRY(cuStreamWaitEvent(between, event, 0));
+    WHERRY_TRY(cuEventRecord(event, between));
+    elsewhere.push_back(pool.allocate(mebibyte, other));
+    WHERRY_TRY(cuStreamWaitEvent(other, event, 0));
+    pool.set(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 0);
+    elsewhere.push_back(pool.allocate(mebibyte, other));
+    pool.set(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 1);
+    CHECK(pool.allocate(mebibyte, other) == first);
+    elsewhere.push_back(pool.allocate(mebibyte, other));
+    launch(other, fill, {words_at(first), 2000, nullptr}, mebibyte);
+  }
+  for (const CUdeviceptr address : elsewhere) CHECK(address > later);
+  launch(other, check_words, {words_at(first), 2000, wrong.data()}, mebibyte);
+  WHERRY_TRY(cuStreamSynchronize(other));
+  CHECK(wrong[0] == 0);
+  for (const CUdeviceptr address : elsewhere) WHERRY_TRY(cuMemFree(address));
+  WHERRY_TRY(cuMemFree(first));
+  WHERRY_TRY(cuMemFree(wall));
+  WHERRY_TRY(cuEventDestroy(event));
+}
+
+TEST_CASE("device memory is freed in the order of a stream, too", "[system]") {
+  make_current();
+  const OwnStream one;
+  CUdeviceptr address = 0;
+  WHERRY_TRY(cuMemAlloc(&address, mebibyte));
+  const Words wrong(1);
+  {
+    Busy busy(one);
+    busy.wait_until_begun();
+    launch(one, fill, {words_at(address), 1000, nullptr}, mebibyte);
+    launch(one, check_words, {words_at(address), 1000, wrong.data()}, mebibyte);
+    CHECK(cuMemFreeAsync(address, one) == CUDA_SUCCESS);
+    CHECK_FALSE(is_known(address));
+    CHECK(cuMemFreeAsync(address, one) == CUDA_ERROR_INVALID_VALUE);
+    // It is not available to anyone yet.
+    CUdeviceptr another = 0;
+    WHERRY_TRY(cuMemAlloc(&another, mebibyte));
+    CHECK(another != address);
+    WHERRY_TRY(cuMemFreeAsync(another, stream()));
+  }
+  CHECK(cuStreamSynchronize(one) == CUDA_SUCCESS);
+  CHECK(wrong[0] == 0);
+}
+
 TEST_CASE("no two allocations that kernels may use at the same time share memory", "[system]") {
   std::mt19937_64 random(seed());
   const Pool pool(2 * slab);

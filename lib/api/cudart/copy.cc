@@ -35,8 +35,15 @@ bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
   return false;
 }
 
-bool is_pitch(std::size_t pitch, const Extent& extent) {
-  return (extent.rows <= 1 && extent.layers <= 1) || (pitch >= extent.width && pitch <= max_pitch);
+// Only a pitch that is too small has an error code of its own.
+cudaError_t check_pitch(std::size_t pitch, const Extent& extent) {
+  if (extent.rows <= 1 && extent.layers <= 1) return cudaSuccess;
+  if (pitch < extent.width) return cudaErrorInvalidPitchValue;
+  return pitch > max_pitch ? cudaErrorInvalidValue : cudaSuccess;
+}
+cudaError_t check_pitches(std::size_t to, std::size_t from, const Extent& extent) {
+  const cudaError_t checked = check_pitch(to, extent);
+  return checked != cudaSuccess ? checked : check_pitch(from, extent);
 }
 
 cudaError_t copy_ends(const End& to, const End& from, const Extent& extent, Timing timing,
@@ -80,8 +87,8 @@ cudaError_t copy_rectangle(void* to, std::size_t to_pitch, const void* from, std
   End there{Role::any, number_of(to), to_pitch};
   End here{Role::any, number_of(from), from_pitch};
   if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection);
-  if (!is_pitch(to_pitch, extent) || !is_pitch(from_pitch, extent))
-    return refuse(cudaErrorInvalidPitchValue);
+  const cudaError_t checked = check_pitches(to_pitch, from_pitch, extent);
+  if (checked != cudaSuccess) return refuse(checked);
   return copy_ends(there, here, extent, timing, stream);
 }
 
@@ -105,8 +112,8 @@ cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CU
   if (what.srcArray != nullptr || what.dstArray != nullptr) return refuse(cudaErrorNotSupported);
   const Extent extent{what.extent.width, what.extent.height, what.extent.depth};
   if (extent.is_empty()) return with_context([] { return CUDA_SUCCESS; });
-  if (!is_pitch(what.dstPtr.pitch, extent) || !is_pitch(what.srcPtr.pitch, extent))
-    return refuse(cudaErrorInvalidPitchValue);
+  const cudaError_t checked = check_pitches(what.dstPtr.pitch, what.srcPtr.pitch, extent);
+  if (checked != cudaSuccess) return refuse(checked);
   if (!find_end(what.dstPtr, what.dstPos, to) || !find_end(what.srcPtr, what.srcPos, from) ||
       (extent.layers > 1 && (what.dstPtr.ysize < extent.rows || what.srcPtr.ysize < extent.rows)))
     return refuse(cudaErrorInvalidValue);
@@ -137,7 +144,8 @@ cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream 
 cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const Extent& extent, Timing timing,
                      CUstream stream) {
   End to{Role::device};
-  if (!is_pitch(memory.pitch, extent)) return refuse(cudaErrorInvalidPitchValue);
+  const cudaError_t checked = check_pitch(memory.pitch, extent);
+  if (checked != cudaSuccess) return refuse(checked);
   if (!find_end(memory, {}, to) || (extent.layers > 1 && memory.ysize < extent.rows))
     return refuse(cudaErrorInvalidValue);
   return with_context([&] {

@@ -23,7 +23,7 @@ cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
   return with_context([&] {
     if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr address = 0;
-    const CUresult result = cuMemAllocManaged(&address, size, flags);
+    const CUresult result = size == 0 ? CUDA_SUCCESS : cuMemAllocManaged(&address, size, flags);
     *devPtr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
     return result;
   });

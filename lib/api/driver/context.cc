@@ -122,12 +122,13 @@ CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int n
 }
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
                         CUdevice dev) {
-  if (ctxCreateParams == nullptr) return create(pctx, flags, dev);
+  const bool affinity =
+      ctxCreateParams != nullptr && ctxCreateParams->execAffinityParams != nullptr;
+  const bool graphics = ctxCreateParams != nullptr && ctxCreateParams->cigParams != nullptr;
+  if (!affinity && !graphics) return create(pctx, flags, dev);
   return enter([&](Driver&) {
-    // The caller must ask for exactly one of the two; neither is supported.
-    const bool affinity = ctxCreateParams->execAffinityParams != nullptr;
-    const bool graphics = ctxCreateParams->cigParams != nullptr;
-    if (affinity == graphics) return CUDA_ERROR_INVALID_VALUE;
+    // The caller may ask for one of the two; neither is supported.
+    if (affinity && graphics) return CUDA_ERROR_INVALID_VALUE;
     return affinity ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_NOT_SUPPORTED;
   });
 }

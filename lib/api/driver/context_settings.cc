@@ -27,6 +27,11 @@ CUresult tell_of_current(Value* value, const Body& body) {
   });
 }
 
+// Whether CUDA has such a limit, which need not be supported.
+bool is_limit(CUlimit limit) {
+  return limit >= CU_LIMIT_STACK_SIZE && limit < CU_LIMIT_MAX;
+}
+
 CUresult set_primary_flags(CUdevice dev, unsigned flags, bool also_active) {
   return enter([&](Driver& driver) {
     Device* device = driver.device(dev);
@@ -85,7 +90,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   return enter_current([&](const Context& context) {
-    if (pvalue == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pvalue == nullptr || !is_limit(limit)) return CUDA_ERROR_INVALID_VALUE;
     const auto value = context.settings->limit(limit);
     if (!value) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *pvalue = *value;
@@ -95,6 +100,7 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return enter_current([&](const Context& context) {
+    if (!is_limit(limit)) return CUDA_ERROR_INVALID_VALUE;
     return context.settings->set_limit(limit, value) ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
   });
 }

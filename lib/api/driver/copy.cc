@@ -82,18 +82,20 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
   // The pitch or height may have any value if no address depends on it.
   const bool uses_height = extent.layers > 1 || box.z != 0;
   const bool uses_pitch = extent.rows > 1 || box.y != 0 || uses_height;
+  // 0 says that rows, or layers, follow each other without a gap.
+  const std::size_t pitch = box.pitch != 0 ? box.pitch : extent.width;
+  const std::size_t height = box.height != 0 ? box.height : extent.rows;
   std::size_t row_end = 0;
   std::size_t layer_end = 0;
   if (__builtin_add_overflow(box.x, extent.width, &row_end) ||
       __builtin_add_overflow(box.y, extent.rows, &layer_end) ||
-      (uses_pitch && (box.pitch < row_end || box.pitch > max_pitch)) ||
-      (uses_height && box.height < layer_end))
+      (uses_pitch && (pitch < row_end || pitch > max_pitch)) || (uses_height && height < layer_end))
     return CUDA_ERROR_INVALID_VALUE;
-  end.pitch = uses_pitch ? box.pitch : 0;
+  end.pitch = uses_pitch ? pitch : 0;
   std::size_t rows = 0;
   std::size_t start = 0;
-  if ((uses_height && (__builtin_mul_overflow(end.pitch, box.height, &end.layer) ||
-                       __builtin_mul_overflow(box.z, box.height, &rows))) ||
+  if ((uses_height && (__builtin_mul_overflow(end.pitch, height, &end.layer) ||
+                       __builtin_mul_overflow(box.z, height, &rows))) ||
       __builtin_add_overflow(rows, box.y, &rows) ||
       __builtin_mul_overflow(rows, end.pitch, &start) ||
       __builtin_add_overflow(start, box.x, &start))

@@ -1,4 +1,5 @@
 // The C functions for the kind and the bus location of a device.
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <optional>
@@ -82,9 +83,12 @@ CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
     if (pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::string id = bus_id(driver, dev);
-    if (len <= static_cast<int>(id.size())) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(pciBusId, id.c_str(), id.size() + 1);
-    return CUDA_SUCCESS;
+    if (len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    // A buffer that is too short gets the beginning, as a driver does it.
+    const std::size_t kept = std::min(id.size(), static_cast<std::size_t>(len) - 1);
+    std::memcpy(pciBusId, id.data(), kept);
+    pciBusId[kept] = '\0';
+    return kept == id.size() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

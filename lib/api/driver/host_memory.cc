@@ -37,7 +37,9 @@ CUresult allocate(void** pp, std::size_t bytes, unsigned flags) {
     *pp = nullptr;
     if (bytes == 0 || (flags & ~allocation_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool apart = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) != 0;
-    const auto range = driver.runtime().heap().allocate_host(bytes, apart);
+    auto range = driver.runtime().heap().allocate_host(bytes, apart);
+    // Where the host's pool has a limit, devices' unused memory counts against managed memory.
+    if (!range && driver.give_back()) range = driver.runtime().heap().allocate_host(bytes, apart);
     if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
     MemoryRecord record = record_of(*context, *range, MemoryKind::host, flags);
     record.map_in_blocks();
@@ -81,7 +83,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
 
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());
-  if (driver.memory().is_taken(bytes.start, bytes.size()))
+  if (driver.memory().overlaps(bytes.start, bytes.size()))
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   const auto range = host.find_place(bytes);
   if (!range) return CUDA_ERROR_OUT_OF_MEMORY;

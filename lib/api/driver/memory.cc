@@ -165,8 +165,10 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;
-    *free = capacity -
-            std::min(capacity, driver.runtime().budget().used_bytes(Processor::device(device)));
+    // Freed memory that keeps its pages is available to the next allocation.
+    const std::size_t available = driver.runtime().heap().spare_bytes(device);
+    const std::size_t used = driver.runtime().budget().used_bytes(Processor::device(device));
+    *free = std::min(capacity, capacity - std::min(capacity, used) + available);
     return CUDA_SUCCESS;
   });
 }

@@ -1,4 +1,5 @@
 // The C functions that allocate memory in rows.
+#include "api/copies.h"
 #include "api/entry.h"
 
 using namespace wherry::impl;
@@ -18,12 +19,13 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
     if (working != CUDA_SUCCESS) return working;
     const bool is_element =
         ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
-    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !is_element)
+    // No copy accepts rows with a larger pitch.
+    const bool is_width = WidthInBytes != 0 && WidthInBytes <= max_pitch;
+    if (dptr == nullptr || pPitch == nullptr || !is_width || Height == 0 || !is_element)
       return CUDA_ERROR_INVALID_VALUE;
     const std::size_t pitch = round_up(WidthInBytes, pitch_unit);
     std::size_t bytes = 0;
-    if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes))
-      return CUDA_ERROR_OUT_OF_MEMORY;
+    if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = cuMemAlloc_v2(dptr, bytes);
     if (result == CUDA_SUCCESS) *pPitch = pitch;
     return result;

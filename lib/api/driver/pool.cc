@@ -1,5 +1,6 @@
 // The C functions of memory pools, and of stream-ordered allocation.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -87,16 +88,22 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* dptr, std::size_t bytes, 
                   [pool](MemoryPools& pools, int) { return pools.find(pool); });
 }
 
+// Calls body() when the stream's earlier work is over.
+void call_in_order(Driver& driver, const StreamHandle& stream, const std::function<void()>& body) {
+  const WorkStatus status =
+      stream.context->device.engine.add_callback(stream.stream, [body](WorkStatus) { body(); });
+  if (status == WorkStatus::ok) return;
+  // The context has failed meanwhile: its own work does not run any more, but other contexts' work
+  // may use the memory.
+  driver.wait_for_all_work();
+  body();
+}
+
 CUresult free_imported_in_order(Driver& driver, std::uintptr_t address,
                                 const StreamHandle& stream) {
   const auto piece = driver.imported().take_pooled(address);
   if (!piece) return CUDA_ERROR_INVALID_VALUE;
-  const WorkStatus status = stream.context->device.engine.add_callback(
-      stream.stream, [&driver, piece = *piece](WorkStatus) { driver.imported().end(piece); });
-  if (status == WorkStatus::ok) return CUDA_SUCCESS;
-  // The context has failed meanwhile: its own work does not run any more, but other contexts' work
-  // may use the memory.
-  driver.end_import(*piece);
+  call_in_order(driver, stream, [&driver, piece = *piece] { driver.imported().end(piece); });
   return CUDA_SUCCESS;
 }
 
@@ -105,9 +112,15 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument) {
     StreamHandle stream;
     const CUresult found = find_working_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const auto record = driver.memory().take(
-        address, [](const MemoryRecord& known) { return known.kind == MemoryKind::pooled; });
+    const auto record = driver.memory().take(address, [](const MemoryRecord& known) {
+      return !known.variable &&
+             (known.kind == MemoryKind::pooled || known.kind == MemoryKind::device);
+    });
     if (!record) return free_imported_in_order(driver, address, stream);
+    if (record->kind == MemoryKind::device) {
+      call_in_order(driver, stream, [&driver, record = *record] { driver.offers().free(record); });
+      return CUDA_SUCCESS;
+    }
     // Before the place can be used for another allocation.
     driver.offers().withdraw(*record);
     if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;

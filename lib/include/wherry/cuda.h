@@ -245,8 +245,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, i
 /* ---- Contexts: each owns streams and events; memory belongs to no context ---- */
 
 /* Creates a context on the device and makes it the calling thread's current one, on top of its
- * stack. flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
- * are not supported.
+ * stack. flags: CUctx_flags. ctxCreateParams: NULL or zeros; execution affinity and graphics
+ * interoperation are not supported.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: pctx is NULL, or flags are unknown.
  * - CUDA_ERROR_INVALID_DEVICE.

@@ -188,9 +188,10 @@ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* leastPriority, int* 
 /* ---- Managed memory ---- */
 
 /* As cuMemAllocManaged: allocates `size` bytes, valid at one address on the host and on every
- * device, initially zero. flags: cudaMemAttachGlobal or cudaMemAttachHost.
+ * device, initially zero. flags: cudaMemAttachGlobal or cudaMemAttachHost. If size is 0, *devPtr
+ * is NULL.
  * Errors:
- * - cudaErrorInvalidValue: devPtr is NULL, size is 0, or other flags.
+ * - cudaErrorInvalidValue: devPtr is NULL, or other flags.
  * - cudaErrorMemoryAllocation: not enough memory. */
 #ifdef __cplusplus
 cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size,

@@ -11,6 +11,8 @@
 #include <limits>
 #include <memory>
 
+#include "os/process/cpu_clock.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -58,7 +60,7 @@ Machine machine_without_numa() {
   node.cpus = allowed_cpus();
   node.distance = {local_distance};
   read_whole_memory(node);
-  return {{std::move(node)}, 0, read_memory_limit()};
+  return {{std::move(node)}, 0, read_memory_limit(), cpu_clock_khz()};
 }
 
 // Memory policies take sets of nodes as words of bits.
@@ -186,6 +188,7 @@ Machine read_machine() {
 
   Machine machine;
   machine.memory_limit = read_memory_limit();
+  machine.cpu_clock_khz = cpu_clock_khz();
   for (int id = 0; id <= numa_max_node(); ++id) {
     if (!numa_bitmask_isbitset(numa_nodes_ptr, static_cast<unsigned>(id))) continue;
     NumaNode node;

@@ -29,6 +29,7 @@ struct Machine {
   int start_node = 0;           // id of the node on which the calling thread ran
   // The cgroup limit for all nodes together.
   std::optional<MemoryLimit> memory_limit = std::nullopt;
+  int cpu_clock_khz = 1'000'000;
 
   const NumaNode* find(int id) const;
   // The distance between two nodes of this machine, by id. Unknown nodes are far away.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 
@@ -23,7 +24,7 @@ std::uintptr_t control_block(pid_t thread) {
              : 0;
 }
 
-AddressRange stack_in(const MappedRange& mapping, std::uintptr_t block) {
+ThreadStack stack_in(const MappedRange& mapping, std::uintptr_t block, bool is_callers) {
   const std::uintptr_t page = round_down(block, page_size);
 #if defined(__x86_64__)
   // The control block is smaller than a page, and thread-local variables precede it. The mapping
@@ -32,14 +33,23 @@ AddressRange stack_in(const MappedRange& mapping, std::uintptr_t block) {
 #else
   const std::uintptr_t end = mapping.range.end;
 #endif
-  if (mapping.name == "[heap]") return {page, std::min(page + 2 * page_size, mapping.range.end)};
-  return {mapping.range.start, end};
+  ThreadStack stack{{mapping.range.start, end}, {page, end}, is_callers};
+  if (mapping.name == "[heap]") stack.pages = {};
+  const auto own_error = round_down(reinterpret_cast<std::uintptr_t>(&errno), page_size);
+  if (is_callers && mapping.range.contains(own_error))
+    stack.control_block.start = std::min(page, own_error);
+  return stack;
 }
 
 }  // namespace
 
-std::vector<AddressRange> thread_stacks(std::string_view map) {
-  std::vector<std::uintptr_t> blocks;
+std::vector<ThreadStack> thread_stacks(std::string_view map) {
+  struct Block {
+    std::uintptr_t address;
+    bool is_callers;
+  };
+  std::vector<Block> blocks;
+  const pid_t self = ::gettid();
   struct Close {
     void operator()(DIR* folder) const { ::closedir(folder); }
   };
@@ -48,14 +58,16 @@ std::vector<AddressRange> thread_stacks(std::string_view map) {
       const auto thread = static_cast<pid_t>(std::atoi(entry->d_name));
       // The main thread's control block is not on its stack.
       if (thread == 0 || thread == ::getpid()) continue;
-      if (const std::uintptr_t block = control_block(thread)) blocks.push_back(block);
+      if (const std::uintptr_t block = control_block(thread))
+        blocks.push_back({block, thread == self});
     }
   }
-  std::vector<AddressRange> stacks;
+  std::vector<ThreadStack> stacks;
   while (const auto mapping = next_mapping(map)) {
-    if (mapping->name == "[stack]") stacks.push_back(mapping->range);
-    for (const std::uintptr_t block : blocks)
-      if (mapping->range.contains(block)) stacks.push_back(stack_in(*mapping, block));
+    if (mapping->name == "[stack]") stacks.push_back({mapping->range, {}, self == ::getpid()});
+    for (const Block& block : blocks)
+      if (mapping->range.contains(block.address))
+        stacks.push_back(stack_in(*mapping, block.address, block.is_callers));
   }
   return stacks;
 }

@@ -9,9 +9,16 @@
 
 namespace wherry::impl {
 
-// Returns ranges of this map, in no order: the main stack, and the stacks that the C library mapped
-// for its threads, with the thread control blocks at their ends. For a stack that the program
-// allocated from malloc's heap, only the control block.
-std::vector<AddressRange> thread_stacks(std::string_view map);
+struct ThreadStack {
+  AddressRange pages;  // empty: the program allocated the stack from malloc's heap
+  // The pages of the thread control block, at the end of `pages`; of the calling thread's also
+  // those of errno. Empty for the main thread, which has none there.
+  AddressRange control_block;
+  bool is_callers = false;
+};
+
+// Returns stacks in this map, in no order: the main stack, and those that the C library mapped for
+// its threads.
+std::vector<ThreadStack> thread_stacks(std::string_view map);
 
 }  // namespace wherry::impl

@@ -59,7 +59,8 @@ typedef struct CUDA_MEMCPY2D_st {
 } CUDA_MEMCPY2D_v2;
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-/* A box of bytes: Depth such rectangles, srcHeight * srcPitch bytes apart. */
+/* A box of bytes: Depth such rectangles, srcHeight * srcPitch bytes apart. A pitch of 0 means
+ * WidthInBytes, a height of 0 means Height. */
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;

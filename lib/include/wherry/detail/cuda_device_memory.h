@@ -11,7 +11,8 @@
  * * *pPitch; the pitch is the width rounded up to 512 bytes. ElementSizeBytes: 4, 8 or 16, the
  * largest access of kernels in bytes; no effect here.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, the width or height is 0, or another element size.
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, the width or height is 0, the width is above
+ *   CU_DEVICE_ATTRIBUTE_MAX_PITCH, or another element size.
  * - CUDA_ERROR_OUT_OF_MEMORY.
  * - CUDA_ERROR_INVALID_CONTEXT.
  * On errors *dptr is 0. */

@@ -66,8 +66,8 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p);
 /* Lets kernels use existing memory of the program in place: whole pages, at an address of their
  * own, which cuMemHostGetDevicePointer returns. Kernels must not access it at the host's address.
  * Nothing changes for the program, even while threads write to the memory during the call; a child
- * made by fork() gets its own copy, as of any memory. It must be private anonymous memory that is
- * readable and writable: from malloc, mmap, or a program's uninitialized variables. Flags:
+ * made by fork() gets its own copy, as of any memory. It must be private memory that is readable
+ * and writable: from malloc or mmap, a program's variables, a stack. Flags:
  *   - CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP: no effect; the memory can be used
  *     in every context and by devices in any case.
  *   - CU_MEMHOSTREGISTER_READ_ONLY: kernels cannot write; the memory need not be writable.
@@ -78,10 +78,11 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p);
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: p is NULL, bytesize is 0, other flags, memory that does not exist or
  *   is not accessible, managed memory, or host memory.
- * - CUDA_ERROR_NOT_SUPPORTED: threads' stacks, mapped files, shared or locked memory, huge pages of
+ * - CUDA_ERROR_NOT_SUPPORTED: the pages of a thread's control block, at the end of its stack; where
+ *   userfaultfd is not permitted, another thread's stack; shared or locked memory, huge pages of
  *   hugetlbfs, program code, buffers registered with io_uring, or memory that a userfaultfd of the
  *   program tracks.
- * - CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a page of it is registered.
+ * - CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a byte of it is registered.
  * - CUDA_ERROR_OUT_OF_MEMORY.
  * - CUDA_ERROR_TIMEOUT: another thread's fork() has been under way for 15 seconds, probably because
  *   a handler of pthread_atfork() waits for a lock that the calling thread holds.

@@ -19,11 +19,12 @@
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags);
 
 /* Allocates `bytesize` bytes in the pool of the current context's device, where they stay until
- * they are freed; initially zero. Only kernels of that device can access them. An access by the
- * host ends in SIGBUS or SIGSEGV with a line in the log. An access by a kernel of another device is
- * CUDA_ERROR_ILLEGAL_ADDRESS, unless cuCtxEnablePeerAccess permits it. If the pool is full, managed
- * memory is evicted from it. The memory belongs to the process, not to the context, and survives
- * cuDevicePrimaryCtxReset with its contents.
+ * they are freed; initially zero, or what the program left in memory that it has freed. Only
+ * kernels of that device can access them. An access by the host ends in SIGBUS or SIGSEGV with a
+ * line in the log. An access by a kernel of another device is CUDA_ERROR_ILLEGAL_ADDRESS, unless
+ * cuCtxEnablePeerAccess permits it. If the pool is full, managed memory is evicted from it. The
+ * memory belongs to the process, not to the context, and survives cuDevicePrimaryCtxReset with its
+ * contents.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: dptr is NULL, or bytesize is 0.
  * - CUDA_ERROR_OUT_OF_MEMORY: the pool is too small, or full of memory that cannot be evicted.

@@ -91,14 +91,14 @@ CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hS
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                          CUstream hStream);
 
-/* Frees memory of a pool when the work that was submitted to the stream before has finished or has
- * been discarded. dptr is its first address. For this API the memory is free when the call returns:
- * its address has no attributes, and freeing it again is an error. A kernel that accesses it after
- * the free reads and writes memory that the pool may have reused; after the pool has released it,
- * the access is CUDA_ERROR_ILLEGAL_ADDRESS. cuMemFree accepts memory of pools, too, and then waits
- * as for any other memory.
+/* Frees memory of a pool, or of cuMemAlloc, when the work that was submitted to the stream before
+ * has finished or has been discarded. dptr is its first address. For this API the memory is free
+ * when the call returns: its address has no attributes, and freeing it again is an error. A kernel
+ * that accesses it after the free reads and writes memory that may have been reused; after the pool
+ * has released it, the access is CUDA_ERROR_ILLEGAL_ADDRESS. cuMemFree accepts memory of pools,
+ * too, and then waits as for any other memory.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: dptr is not the first address of live memory of a pool.
+ * - CUDA_ERROR_INVALID_VALUE: dptr is not the first address of such memory that is live.
  * - CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_CONTEXT: as above.
  * - The error of the stream's context; the memory is not freed then. */
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
@@ -145,14 +145,15 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep);
  *     by cuMemPoolTrimTo, when a thread waits for a stream, an event or a context. Initially 0.
  *   - RESERVED_MEM_CURRENT, cuuint64_t, cannot be set: the bytes that the pool has reserved of its
  *     device's memory.
- *   - USED_MEM_CURRENT, cuuint64_t, cannot be set: the bytes of it that are allocated, in whole
- *     pages of 4 KiB, or freed in a stream that has not reached the free.
+ *   - USED_MEM_CURRENT, cuuint64_t, cannot be set: the bytes of it that are allocated, in units of
+ *     512 bytes, or freed in a stream that has not reached the free.
  *   - RESERVED_MEM_HIGH, USED_MEM_HIGH, cuuint64_t: the highest values since the attribute was last
  *     set. They can only be set to 0.
  *   - REUSE_ALLOW_INTERNAL_DEPENDENCIES, int: see above. Initially 1.
- *   - REUSE_FOLLOW_EVENT_DEPENDENCIES, REUSE_ALLOW_OPPORTUNISTIC, int: stored, initially 1, without
- *     effect: the pool does not follow events, and memory whose free all streams can see is
- *     available to all of them.
+ *   - REUSE_FOLLOW_EVENT_DEPENDENCIES, int: whether a stream that waits for an event reuses what
+ *     other streams have freed before it, although they may not have reached the free. Initially 1.
+ *   - REUSE_ALLOW_OPPORTUNISTIC, int: stored, initially 1, without effect: memory whose free all
+ *     streams can see is available to all of them.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: not a pool, value is NULL, an unknown attribute, or an invalid
  * value. */

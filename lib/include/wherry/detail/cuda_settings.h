@@ -43,7 +43,7 @@ CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type
  * device for such a text, in which the domain and the function may be omitted.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, or len is too small for the text and its
- *   terminating zero byte.
+ *   terminating zero byte; then the text is cut, but ends with a zero byte.
  * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId);
@@ -85,8 +85,8 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* version);
 /* Get or set the current context's limits for kernels: CU_LIMIT_STACK_SIZE,
  * CU_LIMIT_PRINTF_FIFO_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE.
  * Errors:
- * - CUDA_ERROR_UNSUPPORTED_LIMIT: any other limit.
- * - CUDA_ERROR_INVALID_VALUE: pvalue is NULL.
+ * - CUDA_ERROR_UNSUPPORTED_LIMIT: any other limit of the enumeration.
+ * - CUDA_ERROR_INVALID_VALUE: pvalue is NULL, or a number that is not in the enumeration.
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetLimit(size_t* pvalue, CUlimit limit);
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);

@@ -1,0 +1,37 @@
+// Which moments of other streams all later work of a stream comes after, because the stream has
+// waited for events. A moment is a number that grows within its stream. Streams share orders that
+// do not change any more, so recording an event copies a pointer only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace wherry::impl {
+
+class StreamOrder {
+ public:
+  struct Moment {
+    std::uint64_t stream = 0;  // its id
+    std::uint64_t number = 0;  // 0: unknown
+  };
+
+  // Whether the stream's later work is known to come after this moment.
+  bool is_after(Moment moment) const;
+  // The order of a stream that has `order` (null: nothing is known) and now waits for `moment`,
+  // whose stream had `its` (or null) then. Throws std::bad_alloc.
+  static std::shared_ptr<const StreamOrder> extended(
+      const std::shared_ptr<const StreamOrder>& order, Moment moment,
+      const std::shared_ptr<const StreamOrder>& its);
+
+ private:
+  // More are forgotten, the oldest first: who relies on an order must do without it anyway.
+  static constexpr std::size_t moments_max = 32;
+
+  void add(Moment moment);
+
+  std::vector<Moment> moments_;  // one for each stream
+};
+
+}  // namespace wherry::impl
