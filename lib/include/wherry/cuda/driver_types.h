@@ -1,0 +1,8 @@
+/* CUDA's types of the runtime API, under the name of this header there. */
+#ifndef __DRIVER_TYPES_H__
+#define __DRIVER_TYPES_H__
+
+#include "vector_types.h"
+#include "../cuda_runtime_api.h"
+
+#endif
