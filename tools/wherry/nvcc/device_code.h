@@ -60,8 +60,8 @@ class DeviceCode {
   const std::vector<DeviceFunction>& functions() const { return functions_; }
   const std::vector<DeviceVariable>& variables() const { return variables_; }
   const std::vector<Launch>& launches() const { return launches_; }
-  // Of a function that is a kernel with a body.
-  KernelNeeds needs_of(const DeviceFunction& kernel) const;
+  // Of a function that is a kernel with a body. `without`: a function that counts as doing nothing.
+  KernelNeeds needs_of(const DeviceFunction& kernel, std::string_view without = {}) const;
   // "file:line: error: ..." for each thing that cannot be compiled for Wherry.
   const std::vector<std::string>& refusals() const { return refusals_; }
 

@@ -10,24 +10,27 @@
 #include "nvcc/device_code.h"
 #include "nvcc/lexer.h"
 #include "nvcc/parameters.h"
+#include "nvcc/phases.h"
 
 namespace wherry::tool {
 namespace {
 
 constexpr std::string_view ours = "::wherry::kernels::";
 
-// Replacements of parts of a text.
+// Replacements of parts of a text. A part inside another one that is replaced stays out.
 class Edits {
  public:
-  // Replaces the bytes [begin, end). Parts do not overlap; of several at one place the later comes
-  // first.
+  // Replaces the bytes [begin, end). Insertions at one place keep their order, and come before what
+  // replaces the text there.
   void replace(std::size_t begin, std::size_t end, std::string text) {
     edits_.push_back({begin, end, std::move(text)});
   }
   void insert(std::size_t at, std::string text) { replace(at, at, std::move(text)); }
 
   std::string apply(std::string_view source) {
-    std::ranges::stable_sort(edits_, {}, &Edit::begin);
+    std::ranges::stable_sort(edits_, {}, [](const Edit& edit) {
+      return std::pair(edit.begin, edit.end != edit.begin);
+    });
     std::string result;
     result.reserve(source.size() + source.size() / 8);
     std::size_t at = 0;
@@ -42,11 +45,6 @@ class Edits {
   }
 
  private:
-  struct Edit {
-    std::size_t begin;
-    std::size_t end;
-    std::string text;
-  };
   std::vector<Edit> edits_;
 };
 
@@ -253,7 +251,14 @@ class Rewriter {
     }
     const KernelNeeds needs = code_.needs_of(kernel);
     const bool asks = ask_in_nested_functions(kernel) || needs.thread_index;
-    const std::string_view mode = needs.waits ? "fibers" : asks ? "indexed" : "loop";
+    std::string_view mode = needs.waits ? "fibers" : asks ? "indexed" : "loop";
+    if (needs.waits && !asks && !code_.needs_of(kernel, "__syncthreads").waits)
+      if (const auto parts = split_into_phases(tokens_, code_, kernel)) {
+        mode = "phases";
+        for (const Edit& part : *parts) edits_.replace(part.begin, part.end, part.text);
+      }
+    const std::string_view head =
+        mode == "phases" ? "block(" : "thread(const uint3 threadIdx, ";
     std::string parameters = tokens_.in_one_line(kernel.params_open + 1, kernel.params_close);
     if (number == 0) parameters.clear();
     edits_.insert(
@@ -261,10 +266,9 @@ class Rewriter {
         fmt::format("{{ struct wherry_kernel {{ enum {{ mode = {0}{1} }}; "
                     "static const char* name() {{ return \"{2}\"; }} "
                     "__attribute__((always_inline)) static inline void "
-                    "thread(const uint3 threadIdx, const uint3 blockIdx, const dim3 blockDim, "
-                    "const dim3 gridDim{3}{4}) {{ (void)threadIdx; (void)blockIdx; "
-                    "(void)blockDim; (void)gridDim; ",
-                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters));
+                    "{5}const uint3 blockIdx, const dim3 blockDim, const dim3 gridDim{3}{4}) "
+                    "{{ (void)blockIdx; (void)blockDim; (void)gridDim; ",
+                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head));
     edits_.insert(tokens_[kernel.body_close].end,
                   fmt::format(" }} }}; {0}launch<wherry_kernel, static_cast<void (*)({1})>(&{2})>"
                               "({3}); }}",

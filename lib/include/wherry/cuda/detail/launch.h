@@ -150,12 +150,70 @@ void run_fibers(const wherryKernelBlock& block, Passed<P>... parameters) {
   wherryRunBlock(&block, run, &closure);
 }
 
+/* A variable of a kernel that has an element for each thread of the block. */
+template <typename T>
+class PerThread {
+ public:
+  PerThread() {}
+  /* The same value for each. */
+  PerThread(const T& value, const dim3& block) {
+    for (unsigned i = 0; i < block.x * block.y * block.z; ++i) values_[i] = value;
+  }
+  T& operator[](unsigned rank) { return values_[rank]; }
+
+ private:
+  static constexpr unsigned threads_max = 1024;
+  T values_[threads_max];
+};
+
+/* One part of a kernel between barriers, for all threads. */
+template <typename Body>
+__attribute__((always_inline)) inline void for_threads(const dim3& block, const Body& body) {
+  for (unsigned z = 0; z < block.z; ++z)
+    for (unsigned y = 0; y < block.y; ++y)
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+      for (unsigned x = 0; x < block.x; ++x)
+        body(uint3{x, y, z}, (z * block.y + y) * block.x + x);
+}
+
+template <typename K, typename... P>
+__attribute__((always_inline)) inline void call_block(const BlockShape& shape,
+                                                      Passed<P>... parameters) {
+  if constexpr ((std::is_same_v<P, Passed<P>> && ...)) {
+    K::block(shape.index, shape.block, shape.grid, parameters...);
+  } else {
+    using Function = void (*)(uint3, dim3, dim3, Passed<P>...);
+    void (*const by_value)(uint3, dim3, dim3, P...) = &K::block;
+    reinterpret_cast<Function>(by_value)(shape.index, shape.block, shape.grid, parameters...);
+  }
+}
+template <typename K, typename... P>
+__attribute__((noinline)) void run_plain_phases(const BlockShape shape, Passed<P>... parameters) {
+  call_block<K, P...>(shape, parameters...);
+}
+template <typename K, typename... P>
+__attribute__((noinline, target("avx2"))) void run_vector_phases(const BlockShape shape,
+                                                                 Passed<P>... parameters) {
+  assume_small(shape);
+  call_block<K, P...>(shape, parameters...);
+}
+
 template <typename K, typename... P>
 void run_block(const wherryKernelBlock& block, Passed<P>... parameters) {
   if constexpr (K::mode == fibers) {
     run_fibers<K, P...>(block, parameters...);
   } else if constexpr (K::mode == indexed) {
     run_indexed_loop<K, P...>(block, parameters...);
+  } else if constexpr (K::mode == phases) {
+    const BlockShape shape(block);
+    if (__builtin_cpu_supports("avx2") && is_small(shape))
+      run_vector_phases<K, P...>(shape, parameters...);
+    else
+      run_plain_phases<K, P...>(shape, parameters...);
   } else {
     const BlockShape shape(block);
     if (__builtin_cpu_supports("avx2") && is_small(shape))

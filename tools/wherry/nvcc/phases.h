@@ -1,0 +1,32 @@
+// Splits the body of a kernel at its barriers: instead of one stack for each thread, the threads of
+// a block run in one loop for each part of the body. Within a part nobody waits, so any order of
+// the threads is a possible one.
+//
+// Variables that a later part uses become arrays with an element for each thread, or are computed
+// again if that gives the same value. Loops and conditions around barriers must be the same for all
+// threads, as CUDA requires; here that must be visible: they use parameters, blockIdx, constants
+// and the like. Kernels for which this is not so keep their fibers.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nvcc/device_code.h"
+
+namespace wherry::tool {
+
+// Replaces the bytes [begin, end) of the source.
+struct Edit {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::string text;
+};
+
+// Nothing: the kernel cannot be split. Requires: the kernel has a body, and waits nowhere but in
+// __syncthreads() of its own.
+std::optional<std::vector<Edit>> split_into_phases(const Tokens& tokens, const DeviceCode& code,
+                                                   const DeviceFunction& kernel);
+
+}  // namespace wherry::tool
