@@ -10,7 +10,9 @@
 #include "nvcc/device_code.h"
 #include "nvcc/lexer.h"
 #include "nvcc/parameters.h"
+#include "nvcc/guard.h"
 #include "nvcc/phases.h"
+#include "nvcc/thread_number.h"
 
 namespace wherry::tool {
 namespace {
@@ -258,17 +260,24 @@ class Rewriter {
         for (const Edit& part : *parts) edits_.replace(part.begin, part.end, part.text);
       }
     const std::string_view head =
-        mode == "phases" ? "block(" : "thread(const uint3 threadIdx, ";
+        mode == "phases" ? "block(" : "thread(const bool wherry_inside, const uint3 threadIdx, ";
     std::string parameters = tokens_.in_one_line(kernel.params_open + 1, kernel.params_close);
     if (number == 0) parameters.clear();
+    std::string guard_function;
+    if (mode == "loop")
+      if (const auto guard = find_guard(tokens_, code_, kernel)) {
+        mode = "guarded_loop";
+        guard_function = guard_in(*guard, parameters);
+      }
+    if (mode != "fibers") replace_thread_numbers(kernel);
     edits_.insert(
         tokens_[kernel.body_open].begin,
-        fmt::format("{{ struct wherry_kernel {{ enum {{ mode = {0}{1} }}; "
+        fmt::format("{{ struct wherry_kernel {{ enum {{ mode = {0}{1} }}; {6}"
                     "static const char* name() {{ return \"{2}\"; }} "
                     "__attribute__((always_inline)) static inline void "
                     "{5}const uint3 blockIdx, const dim3 blockDim, const dim3 gridDim{3}{4}) "
                     "{{ (void)blockIdx; (void)blockDim; (void)gridDim; ",
-                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head));
+                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head, guard_function));
     edits_.insert(tokens_[kernel.body_close].end,
                   fmt::format(" }} }}; {0}launch<wherry_kernel, static_cast<void (*)({1})>(&{2})>"
                               "({3}); }}",
@@ -278,6 +287,34 @@ class Rewriter {
           tokens_.is(i, "__PRETTY_FUNCTION__"))
         replace_token(i, fmt::format("\"{}\"", kernel.name));
     if (!failure.empty()) edits_.insert(tokens_[kernel.begin].begin, "static_assert(false, \"" + failure + "\");");
+  }
+
+  // The function that computes the guard; the guard in the body gives way to it.
+  std::string guard_in(const Guard& guard, const std::string& parameters) {
+    const Part& condition = guard.condition;
+    edits_.insert(tokens_[condition.begin].begin,
+                  guard.returns ? "!wherry_inside && (" : "wherry_inside || (");
+    edits_.insert(tokens_[condition.end].begin, ")");
+    return fmt::format("__attribute__((always_inline)) static inline bool guard(const uint3 "
+                       "threadIdx, const uint3 blockIdx, const dim3 blockDim, const dim3 "
+                       "gridDim{}{}) {{ (void)threadIdx; (void)blockIdx; (void)blockDim; "
+                       "(void)gridDim; {} return {}({}); }} ",
+                       parameters.empty() ? "" : ", ", parameters, guard.declarations,
+                       guard.returns ? "!" : "",
+                       line_with_thread_numbers(tokens_, condition.begin, condition.end));
+  }
+
+  void replace_thread_numbers(const DeviceFunction& kernel) {
+    for (std::size_t i = kernel.body_open + 1; i < kernel.body_close; ++i) {
+      const std::size_t length = thread_number_at(tokens_, i);
+      if (length == 0) continue;
+      std::string lines;
+      for (std::size_t at = tokens_[i].begin; at < tokens_[i + length - 1].end; ++at)
+        if (tokens_.source()[at] == '\n') lines += '\n';
+      edits_.replace(tokens_[i].begin, tokens_[i + length - 1].end,
+                     thread_number_call(tokens_, i) + lines);
+      i += length - 1;
+    }
   }
 
   // Lambdas without captures and local classes do not see the parameters of the thread's function.

@@ -7,8 +7,8 @@
  *       struct wherry_kernel {
  *         enum { mode = loop };
  *         static const char* name();
- *         static void thread(uint3 threadIdx, uint3 blockIdx, dim3 blockDim, dim3 gridDim,
- *                            float* a) {...}
+ *         static void thread(bool inside, uint3 threadIdx, uint3 blockIdx, dim3 blockDim,
+ *                            dim3 gridDim, float* a) {...}
  *       };
  *       launch<wherry_kernel, static_cast<void (*)(float*)>(&k)>(a);
  *     }
@@ -40,34 +40,11 @@ namespace wherry::kernels {
 /* How the threads of a block run. */
 enum Mode {
   loop,     /* in a loop that the compiler can vectorize */
+  guarded_loop, /* the same; guard() says which threads of a row do something */
   indexed,  /* in a loop; functions that the kernel calls ask for the index */
   fibers,   /* each on a stack of its own, because they may wait for each other */
   phases,   /* in a loop for each part of the kernel between barriers */
 };
-
-/* How a parameter reaches the thread's function: a copy for each thread; without the copy
- * constructor and the destructor, which belong to the host. */
-template <typename P>
-using Passed =
-    std::conditional_t<std::is_trivially_copy_constructible_v<P> &&
-                           std::is_trivially_move_constructible_v<P> &&
-                           std::is_trivially_destructible_v<P>,
-                       P, P&>;
-
-template <typename K, typename... P>
-__attribute__((always_inline)) inline void call_thread(const uint3 thread, const uint3 block,
-                                                       const dim3 block_dim, const dim3 grid_dim,
-                                                       Passed<P>... parameters) {
-  if constexpr ((std::is_same_v<P, Passed<P>> && ...)) {
-    K::thread(thread, block, block_dim, grid_dim, parameters...);
-  } else {
-    /* By the rules for calls of the Itanium C++ ABI, an argument whose type has such a constructor
-     * or destructor is passed by its address, and the caller copies and destroys it. */
-    using Function = void (*)(uint3, uint3, dim3, dim3, Passed<P>...);
-    void (*const by_value)(uint3, uint3, dim3, dim3, P...) = &K::thread;
-    reinterpret_cast<Function>(by_value)(thread, block, block_dim, grid_dim, parameters...);
-  }
-}
 
 /* Values of a block that are the same for all of its threads. */
 struct BlockShape {
@@ -81,11 +58,37 @@ struct BlockShape {
   dim3 grid;
 };
 
+/* How a parameter reaches the thread's function: a copy for each thread; without the copy
+ * constructor and the destructor, which belong to the host. */
+template <typename P>
+using Passed =
+    std::conditional_t<std::is_trivially_copy_constructible_v<P> &&
+                           std::is_trivially_move_constructible_v<P> &&
+                           std::is_trivially_destructible_v<P>,
+                       P, P&>;
+
+template <typename K, typename... P>
+__attribute__((always_inline)) inline void call_thread(bool inside, const uint3 thread,
+                                                       const BlockShape& shape,
+                                                       Passed<P>... parameters) {
+  if constexpr ((std::is_same_v<P, Passed<P>> && ...)) {
+    K::thread(inside, thread, shape.index, shape.block, shape.grid, parameters...);
+  } else {
+    /* By the rules for calls of the Itanium C++ ABI, an argument whose type has such a constructor
+     * or destructor is passed by its address, and the caller copies and destroys it. */
+    using Function = void (*)(bool, uint3, uint3, dim3, dim3, Passed<P>...);
+    void (*const by_value)(bool, uint3, uint3, dim3, dim3, P...) = &K::thread;
+    reinterpret_cast<Function>(by_value)(inside, thread, shape.index, shape.block, shape.grid,
+                                         parameters...);
+  }
+}
+
 /* Within these limits, blockIdx.x * blockDim.x + threadIdx.x and the like cannot overflow, and so
  * the compiler can see that neighbouring threads use neighbouring elements. */
+constexpr unsigned small_block_limit = 1u << 21;
 __attribute__((always_inline)) inline bool is_small(const BlockShape& shape) {
-  constexpr unsigned limit = 1u << 21;
-  return shape.index.x < limit && shape.index.y < limit && shape.index.z < limit;
+  return shape.index.x < small_block_limit && shape.index.y < small_block_limit &&
+         shape.index.z < small_block_limit;
 }
 __attribute__((always_inline)) inline void assume_small(const BlockShape& shape) {
   const auto is_size = [](unsigned size) { return size >= 1 && size <= 1024; };
@@ -94,28 +97,71 @@ __attribute__((always_inline)) inline void assume_small(const BlockShape& shape)
     __builtin_unreachable();
 }
 
-/* Kernels without barriers: threads have no order, so the compiler may run several at once. */
+/* The number of a thread in its row of the grid: block * size + thread. */
+inline unsigned global_index(unsigned block, unsigned size, unsigned thread) {
+  if (block < small_block_limit && size <= 1024)
+    return static_cast<unsigned>(static_cast<int>(block * size) + static_cast<int>(thread));
+  return block * size + thread;
+}
+
+/* Threads of kernels without barriers have no order, so the compiler may run several at once. */
+#if defined(__clang__)
+#define WHERRY_THREADS_AT_ONCE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WHERRY_THREADS_AT_ONCE _Pragma("GCC ivdep")
+#endif
+
 template <typename K, typename... P>
 __attribute__((noinline)) void run_plain_loop(const BlockShape shape, Passed<P>... parameters) {
   for (unsigned z = 0; z < shape.block.z; ++z)
     for (unsigned y = 0; y < shape.block.y; ++y)
       for (unsigned x = 0; x < shape.block.x; ++x)
-        call_thread<K, P...>(uint3{x, y, z}, shape.index, shape.block, shape.grid, parameters...);
+        call_thread<K, P...>(false, uint3{x, y, z}, shape, parameters...);
 }
-/* AVX2 has loads and stores under a mask, which kernels with `if (i < n)` need. */
+
+/* Threads [begin, end) of a row. */
+template <typename K, typename... P>
+__attribute__((always_inline)) inline void run_row(bool inside, int begin, int end, unsigned y,
+                                                   unsigned z, const BlockShape& shape,
+                                                   Passed<P>... parameters) {
+  WHERRY_THREADS_AT_ONCE
+  for (int x = begin; x < end; ++x)
+    call_thread<K, P...>(inside, uint3{static_cast<unsigned>(x), y, z}, shape, parameters...);
+}
+/* Only those for which the guard holds; the compiler need not see what it does if it does not. */
+template <typename K, typename... P>
+__attribute__((always_inline)) inline void run_guarded_row(unsigned y, unsigned z,
+                                                           const BlockShape& shape,
+                                                           Passed<P>... parameters) {
+  const auto guard = [&](int x) __attribute__((always_inline)) {
+    return K::guard(uint3{static_cast<unsigned>(x), y, z}, shape.index, shape.block, shape.grid,
+                    parameters...);
+  };
+  int begin = 0;
+  int end = static_cast<int>(shape.block.x);
+  while (begin < end && !guard(begin)) ++begin;
+  while (begin < end && !guard(end - 1)) --end;
+  int count = 0;
+  for (int x = begin; x < end; ++x) count += guard(x) ? 1 : 0;
+  if (count == end - begin) {
+    run_row<K, P...>(true, begin, end, y, z, shape, parameters...);
+  } else {
+    for (int x = begin; x < end; ++x)
+      if (guard(x))
+        call_thread<K, P...>(true, uint3{static_cast<unsigned>(x), y, z}, shape, parameters...);
+  }
+}
+/* AVX2 has loads and stores under a mask, which kernels with conditions need. */
 template <typename K, typename... P>
 __attribute__((noinline, target("avx2"))) void run_vector_loop(const BlockShape shape,
                                                                Passed<P>... parameters) {
   assume_small(shape);
   for (unsigned z = 0; z < shape.block.z; ++z)
     for (unsigned y = 0; y < shape.block.y; ++y)
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-      for (unsigned x = 0; x < shape.block.x; ++x)
-        call_thread<K, P...>(uint3{x, y, z}, shape.index, shape.block, shape.grid, parameters...);
+      if constexpr (K::mode == guarded_loop)
+        run_guarded_row<K, P...>(y, z, shape, parameters...);
+      else
+        run_row<K, P...>(false, 0, static_cast<int>(shape.block.x), y, z, shape, parameters...);
 }
 
 template <typename K, typename... P>
@@ -129,7 +175,7 @@ void run_indexed_loop(const wherryKernelBlock& block, Passed<P>... parameters) {
         thread.threadIdx[0] = x;
         thread.threadIdx[1] = y;
         thread.threadIdx[2] = z;
-        call_thread<K, P...>(uint3{x, y, z}, shape.index, shape.block, shape.grid, parameters...);
+        call_thread<K, P...>(false, uint3{x, y, z}, shape, parameters...);
         ++thread.rank;
       }
   wherryThisThread = nullptr;
@@ -142,8 +188,7 @@ void run_fibers(const wherryKernelBlock& block, Passed<P>... parameters) {
     std::apply(
         [](const BlockShape& shape, std::add_pointer_t<P>... pointers) {
           const unsigned(&index)[3] = wherryThisThread->threadIdx;
-          call_thread<K, P...>(uint3{index[0], index[1], index[2]}, shape.index, shape.block,
-                               shape.grid, *pointers...);
+          call_thread<K, P...>(false, uint3{index[0], index[1], index[2]}, shape, *pointers...);
         },
         *static_cast<decltype(closure)*>(argument));
   };
@@ -166,18 +211,20 @@ class PerThread {
   T values_[threads_max];
 };
 
+template <typename Body>
+__attribute__((always_inline)) inline void for_row(const dim3& block, unsigned y, unsigned z,
+                                                   const Body& body) {
+  const int first = static_cast<int>((z * block.y + y) * block.x);
+  WHERRY_THREADS_AT_ONCE
+  for (int x = 0; x < static_cast<int>(block.x); ++x)
+    body(uint3{static_cast<unsigned>(x), y, z}, static_cast<unsigned>(first + x));
+}
 /* One part of a kernel between barriers, for all threads. */
 template <typename Body>
 __attribute__((always_inline)) inline void for_threads(const dim3& block, const Body& body) {
   for (unsigned z = 0; z < block.z; ++z)
     for (unsigned y = 0; y < block.y; ++y)
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-      for (unsigned x = 0; x < block.x; ++x)
-        body(uint3{x, y, z}, (z * block.y + y) * block.x + x);
+      for_row(block, y, z, body);
 }
 
 template <typename K, typename... P>
