@@ -155,7 +155,9 @@ bool KernelBody::is_pure_token(std::size_t i, const Part& part, bool uniform) co
       return false;
   }
   if (tokens_.is(i - 1, ".")) return is_one_of(word, {"x", "y", "z"});
-  if (is_index(word)) return !uniform || word != "threadIdx";
+  if (is_index(word))
+    return !uniform || word != "threadIdx" ||
+           (rows_ && is_one_of(tokens_.text(i + 2), {"y", "z"}));
   if (is_built_in_type(word) || is_plain_type(word) || word == "static_cast" || word == "sizeof")
     return true;
   if (tokens_.is(i + 1, "(") || tokens_.is(i + 1, "[")) return false;

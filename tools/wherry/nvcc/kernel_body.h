@@ -55,6 +55,9 @@ class KernelBody {
   // The declarator's type, with the const of what a pointer points to.
   std::string type_of(const Part& statement, const Declarator& declarator) const;
 
+  // Only threads of one row are looked at: those with the same threadIdx.y and threadIdx.z.
+  void look_at_rows() { rows_ = true; }
+
   // Whether the expression has the same value at any time, and, if `uniform`, for all threads.
   bool is_pure(const Part& part, bool uniform) const;
   bool is_pure_token(std::size_t i, const Part& part, bool uniform) const;
@@ -63,6 +66,10 @@ class KernelBody {
 
   // It has a pure value.
   void know(const std::string& name, bool differs_between_threads);
+  bool is_known(const std::string& name) const { return known_.contains(name); }
+  bool differs_between_threads(const std::string& name) const {
+    return thread_dependent_.contains(name);
+  }
   // It is a variable of each thread.
   void declare(const std::string& name) { declared_.insert(name); }
   void forget(const std::string& name);
@@ -77,6 +84,7 @@ class KernelBody {
   const Tokens& tokens_;
   const DeviceCode& code_;
   const DeviceFunction& kernel_;
+  bool rows_ = false;
   std::vector<Parameter> parameters_;
   std::set<std::string_view> modified_;     // names that the body may change
   std::set<std::string_view> memory_;       // words of device variables

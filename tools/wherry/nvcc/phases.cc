@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "nvcc/kernel_body.h"
@@ -26,11 +27,18 @@ class Splitter {
   Splitter(const Tokens& tokens, const DeviceCode& code, const DeviceFunction& kernel)
       : tokens_(tokens), kernel_(kernel), body_(tokens, code, kernel) {}
 
+  // Splits at loops and not at barriers.
+  void use_rows(const std::optional<Guard>& guard) {
+    rows_ = true;
+    guard_ = guard;
+    body_.look_at_rows();
+  }
+
   std::optional<std::vector<Edit>> run() {
     if (has_forbidden_words()) return std::nullopt;
     const std::string parameters = copies_of_parameters();
     split_scope({kernel_.body_open + 1, kernel_.body_close});
-    if (failed_) return std::nullopt;
+    if (failed_ || (rows_ && !has_inner_loop_)) return std::nullopt;
     edits_.push_back({tokens_[kernel_.body_open].end, tokens_[kernel_.body_open].end, parameters});
     return std::move(edits_);
   }
@@ -73,6 +81,14 @@ class Splitter {
     return tokens_.is(part.begin, "__syncthreads") && part.end == part.begin + 4;
   }
 
+  // Variables of a run that is not closed yet, which differ between the threads of a row.
+  void remember(const Part& statement) {
+    const auto declaration = body_.read_declaration({statement.begin, statement.end - 1});
+    if (!declaration) return;
+    for (const Declarator& each : declaration->declarators)
+      if (!is_uniform(each.initializer)) pending_.insert(each.name);
+  }
+
   // The statements directly in a scope around barriers. `scope` is inside its braces.
   void split_scope(const Part& scope) {
     const std::size_t outer_locals = locals_.size();
@@ -84,13 +100,17 @@ class Splitter {
       if (is_barrier(statement)) {
         close_run(run, scope);
         remove(statement);
-      } else if (has_barrier(statement)) {
+      } else if (is_guard(statement)) {
+        close_run(run, scope);
+        split_guard(statement);
+      } else if (rows_ ? is_inner_loop(statement) : has_barrier(statement)) {
         close_run(run, scope);
         split_statement(statement);
       } else if (body_.has_word(statement, "__shared__") || is_of_block(statement)) {
         close_run(run, scope);
       } else {
         run.push_back(statement);
+        remember(statement);
         if (const auto declaration = body_.read_declaration({statement.begin, statement.end - 1}))
           for (const Declarator& each : declaration->declarators) body_.declare(each.name);
       }
@@ -100,6 +120,81 @@ class Splitter {
       body_.forget(locals_.back().name);
       locals_.pop_back();
     }
+  }
+
+  bool is_guard(const Part& statement) const {
+    return guard_ && tokens_.is(statement.begin, "if") &&
+           guard_->condition.begin == statement.begin + 2;
+  }
+  // Only threads for which it holds are here.
+  void split_guard(const Part& statement) {
+    const Part& condition = guard_->condition;
+    if (guard_->returns) {
+      const std::size_t from = tokens_[statement.begin].begin;
+      edits_.push_back({from, tokens_[statement.end - 1].end, lines_in(from, tokens_[statement.end - 1].end)});
+      return;
+    }
+    const std::size_t from = tokens_[condition.begin].begin;
+    const std::size_t to = tokens_[condition.end].begin;
+    edits_.push_back({from, to, "true" + lines_in(from, to)});
+    split_body({tokens_.skip_directives(condition.end + 1), statement.end});
+  }
+  // The line ends in the text [from, to).
+  std::string lines_in(std::size_t from, std::size_t to) const {
+    std::string lines;
+    for (std::size_t i = from; i < to; ++i)
+      if (tokens_.source()[i] == '\n') lines += '\n';
+    return lines;
+  }
+
+  // A loop that can be around the loop over the threads, and is better there.
+  bool is_inner_loop(const Part& statement) {
+    if (!tokens_.is(statement.begin, "for")) return false;
+    const Part head{statement.begin + 2, tokens_.partner(statement.begin + 1)};
+    const std::size_t body = tokens_.skip_directives(head.end + 1);
+    if (!has_neighbours({body, statement.end}) || has_jump_out({body, statement.end}) ||
+        body_.has_word(statement, "return"))
+      return false;
+    const std::size_t locals = locals_.size();
+    const bool is_same = is_loop_of_block(head);
+    while (locals_.size() > locals) {
+      body_.forget(locals_.back().name);
+      locals_.pop_back();
+    }
+    has_inner_loop_ |= is_same;
+    return is_same;
+  }
+
+  // Whether some subscripts grow by 1 from thread to thread, and all others are the same for all.
+  bool has_neighbours(const Part& part) const {
+    bool found = false;
+    for (std::size_t i = part.begin; i < part.end; ++i) {
+      if (!tokens_.is(i, "[")) continue;
+      const std::size_t close = tokens_.partner(i);
+      for (std::size_t j = i + 1; j < close; ++j) {
+        const std::string name(tokens_.text(j));
+        if (name == "[" || name == "threadIdx" || name == "->") return false;
+        if (!tokens_.is_identifier(j) || !differs_in_row(name, part)) continue;
+        // Multiplied, also in parentheses.
+        std::size_t before = j - 1;
+        std::size_t after = j + 1;
+        while (tokens_.is(before, "(") || tokens_.is(before, "+") || tokens_.is(before, "-")) --before;
+        while (tokens_.is(after, ")")) ++after;
+        for (const std::string_view word : {"*", "/", "%", "<", ">", "?"})
+          if (tokens_.is(after, word) || (tokens_.is(j - 1, word))) return false;
+        if (tokens_.is(before, "*") && tokens_.is(before + 1, "(")) return false;
+        found = true;
+      }
+      i = close;
+    }
+    return found;
+  }
+  // Whether the variable differs between the threads of a row, as far as is known.
+  bool differs_in_row(const std::string& name, const Part& part) const {
+    if (body_.is_known(name)) return body_.differs_between_threads(name);
+    // Of a loop inside, or one that the loop around changes.
+    const bool is_inner = body_.changes(name, part.begin, part.end);
+    return !is_inner && pending_.contains(name);
   }
 
   void remove(const Part& part) {
@@ -131,7 +226,7 @@ class Splitter {
 
   void split_body(const Part& body) {
     if (tokens_.is(body.begin, "{")) return split_scope({body.begin + 1, body.end - 1});
-    if (!has_barrier(body)) {
+    if (rows_ ? !is_inner_loop(body) : !has_barrier(body)) {
       // One statement of threads.
       std::vector<Part> run{body};
       return close_run(run, body);
@@ -211,11 +306,13 @@ class Splitter {
       storage += cross(statement, end, scope.end);
     }
     edits_.push_back({tokens_[begin].begin, tokens_[begin].begin,
-                      fmt::format("{}::wherry::kernels::for_threads(blockDim, [&](const uint3 "
-                                  "threadIdx, const unsigned wherry_rank) "
-                                  "__attribute__((always_inline)) {{ (void)threadIdx; "
-                                  "(void)wherry_rank; {}",
-                                  storage, prologue)});
+                      fmt::format("{}::wherry::kernels::{}[&](const uint3 threadIdx, const unsigned "
+                                  "wherry_rank) __attribute__((always_inline)) {{ "
+                                  "(void)threadIdx; (void)wherry_rank; {}",
+                                  storage,
+                                  rows_ ? "for_row(wherry_begin, wherry_end, threadIdx, "
+                                        : "for_threads(blockDim, ",
+                                  prologue)});
     edits_.push_back({tokens_[end - 1].end, tokens_[end - 1].end, " });"});
     run.clear();
   }
@@ -280,12 +377,9 @@ class Splitter {
       locals_.push_back({each.name, reference_to(each.name)});
     }
     if (is_replaced) {
-      std::string lines;
       const std::size_t from = tokens_[statement.begin].begin;
       const std::size_t to = tokens_[statement.end - 1].end;
-      for (std::size_t i = from; i < to; ++i)
-        if (tokens_.source()[i] == '\n') lines += '\n';
-      edits_.push_back({from, to, replacement + lines});
+      edits_.push_back({from, to, replacement + lines_in(from, to)});
     }
     return storage;
   }
@@ -293,6 +387,10 @@ class Splitter {
   const Tokens& tokens_;
   const DeviceFunction& kernel_;
   KernelBody body_;
+  bool rows_ = false;
+  bool has_inner_loop_ = false;
+  std::optional<Guard> guard_;
+  std::set<std::string> pending_;
   bool failed_ = false;
   std::vector<Edit> edits_;
   std::vector<Local> locals_;  // visible in later parts, outer scopes first
@@ -303,6 +401,14 @@ class Splitter {
 std::optional<std::vector<Edit>> split_into_phases(const Tokens& tokens, const DeviceCode& code,
                                                    const DeviceFunction& kernel) {
   return Splitter(tokens, code, kernel).run();
+}
+
+std::optional<std::vector<Edit>> split_into_rows(const Tokens& tokens, const DeviceCode& code,
+                                                 const DeviceFunction& kernel,
+                                                 const std::optional<Guard>& guard) {
+  Splitter splitter(tokens, code, kernel);
+  splitter.use_rows(guard);
+  return splitter.run();
 }
 
 }  // namespace wherry::tool

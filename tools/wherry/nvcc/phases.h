@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nvcc/device_code.h"
+#include "nvcc/guard.h"
 
 namespace wherry::tool {
 
@@ -23,6 +24,14 @@ struct Edit {
   std::size_t end = 0;
   std::string text;
 };
+
+// For kernels without barriers: splits the body at loops that are the same for all threads of a row
+// and in which neighbouring threads use neighbouring elements. So the loop over the threads becomes
+// the inner one, which the compiler can vectorize. Nothing: there is no such loop.
+// `guard`: of the kernel; it is removed.
+std::optional<std::vector<Edit>> split_into_rows(const Tokens& tokens, const DeviceCode& code,
+                                                 const DeviceFunction& kernel,
+                                                 const std::optional<Guard>& guard);
 
 // Nothing: the kernel cannot be split. Requires: the kernel has a body, and waits nowhere but in
 // __syncthreads() of its own.

@@ -259,17 +259,23 @@ class Rewriter {
         mode = "phases";
         for (const Edit& part : *parts) edits_.replace(part.begin, part.end, part.text);
       }
-    const std::string_view head =
-        mode == "phases" ? "block(" : "thread(const bool wherry_inside, const uint3 threadIdx, ";
     std::string parameters = tokens_.in_one_line(kernel.params_open + 1, kernel.params_close);
     if (number == 0) parameters.clear();
     std::string guard_function;
-    if (mode == "loop")
-      if (const auto guard = find_guard(tokens_, code_, kernel)) {
-        mode = "guarded_loop";
-        guard_function = guard_in(*guard, parameters);
-      }
+    if (mode == "loop") {
+      const auto guard = find_guard(tokens_, code_, kernel);
+      const auto rows = split_into_rows(tokens_, code_, kernel, guard);
+      mode = rows ? "rows" : guard ? "guarded_loop" : "loop";
+      if (rows)
+        for (const Edit& part : *rows) edits_.replace(part.begin, part.end, part.text);
+      if (guard && !rows) give_way_to(*guard);
+      if (guard || rows) guard_function = guard_in(guard.value_or(Guard{}), parameters);
+    }
     if (mode != "fibers") replace_thread_numbers(kernel);
+    const std::string_view head =
+        mode == "phases" ? "block("
+        : mode == "rows" ? "row(const int wherry_begin, const int wherry_end, const uint3 threadIdx, "
+                         : "thread(const bool wherry_inside, const uint3 threadIdx, ";
     edits_.insert(
         tokens_[kernel.body_open].begin,
         fmt::format("{{ struct wherry_kernel {{ enum {{ mode = {0}{1} }}; {6}"
@@ -289,19 +295,26 @@ class Rewriter {
     if (!failure.empty()) edits_.insert(tokens_[kernel.begin].begin, "static_assert(false, \"" + failure + "\");");
   }
 
-  // The function that computes the guard; the guard in the body gives way to it.
-  std::string guard_in(const Guard& guard, const std::string& parameters) {
+  // The condition in the body need not be asked where the loop has asked it.
+  void give_way_to(const Guard& guard) {
     const Part& condition = guard.condition;
     edits_.insert(tokens_[condition.begin].begin,
                   guard.returns ? "!wherry_inside && (" : "wherry_inside || (");
     edits_.insert(tokens_[condition.end].begin, ")");
+  }
+
+  // The function that computes the guard. Without one, it always holds.
+  std::string guard_in(const Guard& guard, const std::string& parameters) {
+    const Part& condition = guard.condition;
     return fmt::format("__attribute__((always_inline)) static inline bool guard(const uint3 "
                        "threadIdx, const uint3 blockIdx, const dim3 blockDim, const dim3 "
                        "gridDim{}{}) {{ (void)threadIdx; (void)blockIdx; (void)blockDim; "
                        "(void)gridDim; {} return {}({}); }} ",
                        parameters.empty() ? "" : ", ", parameters, guard.declarations,
                        guard.returns ? "!" : "",
-                       line_with_thread_numbers(tokens_, condition.begin, condition.end));
+                       condition.begin == condition.end
+                           ? "true"
+                           : line_with_thread_numbers(tokens_, condition.begin, condition.end));
   }
 
   void replace_thread_numbers(const DeviceFunction& kernel) {

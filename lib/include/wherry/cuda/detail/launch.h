@@ -41,6 +41,7 @@ namespace wherry::kernels {
 enum Mode {
   loop,     /* in a loop that the compiler can vectorize */
   guarded_loop, /* the same; guard() says which threads of a row do something */
+  rows,     /* the loop over the threads of a row is inside other loops of the kernel */
   indexed,  /* in a loop; functions that the kernel calls ask for the index */
   fibers,   /* each on a stack of its own, because they may wait for each other */
   phases,   /* in a loop for each part of the kernel between barriers */
@@ -111,14 +112,6 @@ inline unsigned global_index(unsigned block, unsigned size, unsigned thread) {
 #define WHERRY_THREADS_AT_ONCE _Pragma("GCC ivdep")
 #endif
 
-template <typename K, typename... P>
-__attribute__((noinline)) void run_plain_loop(const BlockShape shape, Passed<P>... parameters) {
-  for (unsigned z = 0; z < shape.block.z; ++z)
-    for (unsigned y = 0; y < shape.block.y; ++y)
-      for (unsigned x = 0; x < shape.block.x; ++x)
-        call_thread<K, P...>(false, uint3{x, y, z}, shape, parameters...);
-}
-
 /* Threads [begin, end) of a row. */
 template <typename K, typename... P>
 __attribute__((always_inline)) inline void run_row(bool inside, int begin, int end, unsigned y,
@@ -127,6 +120,21 @@ __attribute__((always_inline)) inline void run_row(bool inside, int begin, int e
   WHERRY_THREADS_AT_ONCE
   for (int x = begin; x < end; ++x)
     call_thread<K, P...>(inside, uint3{static_cast<unsigned>(x), y, z}, shape, parameters...);
+}
+/* A kernel that has the loop inside. */
+template <typename K, typename... P>
+__attribute__((always_inline)) inline void call_row(int begin, int end, unsigned y, unsigned z,
+                                                    const BlockShape& shape,
+                                                    Passed<P>... parameters) {
+  const uint3 first{static_cast<unsigned>(begin), y, z};
+  if constexpr ((std::is_same_v<P, Passed<P>> && ...)) {
+    K::row(begin, end, first, shape.index, shape.block, shape.grid, parameters...);
+  } else {
+    using Function = void (*)(int, int, uint3, uint3, dim3, dim3, Passed<P>...);
+    void (*const by_value)(int, int, uint3, uint3, dim3, dim3, P...) = &K::row;
+    reinterpret_cast<Function>(by_value)(begin, end, first, shape.index, shape.block, shape.grid,
+                                         parameters...);
+  }
 }
 /* Only those for which the guard holds; the compiler need not see what it does if it does not. */
 template <typename K, typename... P>
@@ -144,13 +152,31 @@ __attribute__((always_inline)) inline void run_guarded_row(unsigned y, unsigned 
   int count = 0;
   for (int x = begin; x < end; ++x) count += guard(x) ? 1 : 0;
   if (count == end - begin) {
-    run_row<K, P...>(true, begin, end, y, z, shape, parameters...);
-  } else {
-    for (int x = begin; x < end; ++x)
-      if (guard(x))
-        call_thread<K, P...>(true, uint3{static_cast<unsigned>(x), y, z}, shape, parameters...);
+    if constexpr (K::mode == rows)
+      call_row<K, P...>(begin, end, y, z, shape, parameters...);
+    else
+      run_row<K, P...>(true, begin, end, y, z, shape, parameters...);
+    return;
+  }
+  for (int x = begin; x < end; ++x) {
+    if (!guard(x)) continue;
+    if constexpr (K::mode == rows)
+      call_row<K, P...>(x, x + 1, y, z, shape, parameters...);
+    else
+      call_thread<K, P...>(true, uint3{static_cast<unsigned>(x), y, z}, shape, parameters...);
   }
 }
+template <typename K, typename... P>
+__attribute__((noinline)) void run_plain_loop(const BlockShape shape, Passed<P>... parameters) {
+  for (unsigned z = 0; z < shape.block.z; ++z)
+    for (unsigned y = 0; y < shape.block.y; ++y)
+      if constexpr (K::mode == rows)
+        run_guarded_row<K, P...>(y, z, shape, parameters...);
+      else
+        for (unsigned x = 0; x < shape.block.x; ++x)
+          call_thread<K, P...>(false, uint3{x, y, z}, shape, parameters...);
+}
+
 /* AVX2 has loads and stores under a mask, which kernels with conditions need. */
 template <typename K, typename... P>
 __attribute__((noinline, target("avx2"))) void run_vector_loop(const BlockShape shape,
@@ -158,7 +184,7 @@ __attribute__((noinline, target("avx2"))) void run_vector_loop(const BlockShape 
   assume_small(shape);
   for (unsigned z = 0; z < shape.block.z; ++z)
     for (unsigned y = 0; y < shape.block.y; ++y)
-      if constexpr (K::mode == guarded_loop)
+      if constexpr (K::mode == guarded_loop || K::mode == rows)
         run_guarded_row<K, P...>(y, z, shape, parameters...);
       else
         run_row<K, P...>(false, 0, static_cast<int>(shape.block.x), y, z, shape, parameters...);
@@ -211,20 +237,22 @@ class PerThread {
   T values_[threads_max];
 };
 
+/* One part of a kernel, for the threads [begin, end) of a row. `rank` is what a thread's element of
+ * PerThread has as its number, for thread 0 of the row. */
 template <typename Body>
-__attribute__((always_inline)) inline void for_row(const dim3& block, unsigned y, unsigned z,
-                                                   const Body& body) {
-  const int first = static_cast<int>((z * block.y + y) * block.x);
+__attribute__((always_inline)) inline void for_row(int begin, int end, const uint3& row,
+                                                   const Body& body, int rank = 0) {
   WHERRY_THREADS_AT_ONCE
-  for (int x = 0; x < static_cast<int>(block.x); ++x)
-    body(uint3{static_cast<unsigned>(x), y, z}, static_cast<unsigned>(first + x));
+  for (int x = begin; x < end; ++x)
+    body(uint3{static_cast<unsigned>(x), row.y, row.z}, static_cast<unsigned>(rank + x));
 }
 /* One part of a kernel between barriers, for all threads. */
 template <typename Body>
 __attribute__((always_inline)) inline void for_threads(const dim3& block, const Body& body) {
   for (unsigned z = 0; z < block.z; ++z)
     for (unsigned y = 0; y < block.y; ++y)
-      for_row(block, y, z, body);
+      for_row(0, static_cast<int>(block.x), uint3{0, y, z}, body,
+              static_cast<int>((z * block.y + y) * block.x));
 }
 
 template <typename K, typename... P>
