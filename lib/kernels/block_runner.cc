@@ -64,12 +64,13 @@ BlockRunner& BlockRunner::of_this_thread() {
 
 void BlockRunner::prepare(std::size_t threads) {
   if (threads <= threads_.size()) return;
-  stacks_ = Mapping::zeroed(threads * stack_bytes);
+  // One more at the beginning, so that a thread that leaves the first stack is found, too.
+  stacks_ = Mapping::zeroed((threads + 1) * stack_bytes);
   threads_ = std::vector<Thread>(threads);
   warps_ = std::vector<Warp>((threads + warp_lanes - 1) / warp_lanes);
   for (std::size_t i = 0; i < threads; ++i) {
     Thread& thread = threads_[i];
-    thread.stack = stacks_.data() + i * stack_bytes;
+    thread.stack = stacks_.data() + (i + 1) * stack_bytes;
     std::memcpy(thread.stack, &stack_mark, sizeof stack_mark);
     thread.fiber.prepare(thread.stack, stack_bytes - i % stack_colors * color_bytes, begin_fiber);
   }

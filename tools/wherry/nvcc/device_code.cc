@@ -64,7 +64,8 @@ DeviceCode::DeviceCode(const Tokens& tokens) : tokens_(tokens) {
 }
 
 void DeviceCode::refuse(std::size_t i, const std::string& what) {
-  refusals_.push_back(tokens_.place_of(i) + ": error: " + what);
+  const Tokens::Place place = tokens_.place_of(i);
+  refusals_.push_back(place.file + ":" + std::to_string(place.line) + ": error: " + what);
 }
 
 // Whether the { at i opens a namespace or a linkage specification.
@@ -246,7 +247,7 @@ void DeviceCode::add_launch(std::size_t i) {
 
 void DeviceCode::check_word(std::size_t i) {
   const std::string_view word = tokens_.text(i);
-  if (is_texture_word(word)) {
+  if (is_texture_word(word) || (word == "texture" && tokens_.is(i + 1, "<"))) {
     refuse(i, std::string(word) + ": textures and surfaces are not supported on Wherry");
     return;
   }

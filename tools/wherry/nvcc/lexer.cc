@@ -206,9 +206,8 @@ std::string Tokens::in_one_line(std::size_t from, std::size_t to) const {
   return line;
 }
 
-std::string Tokens::place_of(std::size_t i) const {
-  std::string file = "?";
-  std::size_t line = 1;
+Tokens::Place Tokens::place_of(std::size_t i) const {
+  Place place;
   std::size_t start = 0;
   for (std::size_t j = 0; j < i && j < size(); ++j) {
     if (tokens_[j].kind != Token::Kind::directive) continue;
@@ -216,17 +215,26 @@ std::string Tokens::place_of(std::size_t i) const {
     std::string_view rest = text(j).substr(1);
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     if (rest.empty() || std::isdigit(static_cast<unsigned char>(rest.front())) == 0) continue;
-    line = std::stoul(std::string(rest));
+    place.line = std::stoul(std::string(rest));
     start = tokens_[j].end + 1;
     const std::size_t quote = rest.find('"');
     if (quote != std::string_view::npos)
-      file = rest.substr(quote + 1, rest.find('"', quote + 1) - quote - 1);
+      place.file = rest.substr(quote + 1, rest.find('"', quote + 1) - quote - 1);
   }
   const std::size_t to = (*this)[i].begin;
   if (start < to)
-    line += static_cast<std::size_t>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(start),
-                                                source_.begin() + static_cast<std::ptrdiff_t>(to), '\n'));
-  return file + ":" + std::to_string(line);
+    place.line += static_cast<std::size_t>(
+        std::ranges::count(std::string_view(source_).substr(start, to - start), '\n'));
+  return place;
+}
+
+std::string Tokens::new_line_for(std::size_t i) const {
+  const Place place = place_of(i);
+  const std::size_t begin = (*this)[i].begin;
+  const std::size_t line_end = begin == 0 ? std::string::npos : source_.rfind('\n', begin - 1);
+  const std::size_t column = line_end == std::string::npos ? begin : begin - line_end - 1;
+  return "\n# " + std::to_string(place.line) + " \"" + place.file + "\"\n" +
+         std::string(column, ' ');
 }
 
 }  // namespace wherry::tool

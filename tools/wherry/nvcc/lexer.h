@@ -52,8 +52,15 @@ class Tokens {
   // The text of tokens [from, to) in one line, without directives.
   std::string in_one_line(std::size_t from, std::size_t to) const;
 
-  // Where the token is in the sources, from the directives: "file:line".
-  std::string place_of(std::size_t i) const;
+  // Where the token is in the sources, from the directives.
+  struct Place {
+    std::string file = "?";
+    std::size_t line = 1;
+  };
+  Place place_of(std::size_t i) const;
+  // To be put before the token, after other text: it begins a new line, which compilers take for
+  // the token's own, with the token in its own column.
+  std::string new_line_for(std::size_t i) const;
 
  private:
   void split();

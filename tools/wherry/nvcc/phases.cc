@@ -306,13 +306,13 @@ class Splitter {
       storage += cross(statement, end, scope.end);
     }
     edits_.push_back({tokens_[begin].begin, tokens_[begin].begin,
-                      fmt::format("{}::wherry::kernels::{}[&](const uint3 threadIdx, const unsigned "
+                      fmt::format("{0}::wherry::kernels::{1}[&](const uint3 threadIdx, const unsigned "
                                   "wherry_rank) __attribute__((always_inline)) {{ "
-                                  "(void)threadIdx; (void)wherry_rank; {}",
+                                  "(void)threadIdx; (void)wherry_rank; {2}{3}",
                                   storage,
                                   rows_ ? "for_row(wherry_begin, wherry_end, threadIdx, "
                                         : "for_threads(blockDim, ",
-                                  prologue)});
+                                  prologue, tokens_.new_line_for(begin))});
     edits_.push_back({tokens_[end - 1].end, tokens_[end - 1].end, " });"});
     run.clear();
   }

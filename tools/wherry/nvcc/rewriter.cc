@@ -180,6 +180,7 @@ class Rewriter {
     for (std::size_t i = open; i < close; ++i) {
       if (!tokens_.is_identifier(i)) continue;
       if (tokens_.is(i - 1, ".") || tokens_.is(i - 1, "->")) continue;
+      if (tokens_.is(i, "clock") && tokens_.is(i + 1, "(")) replace_token(i, "clock64");
       if (const std::string_view asked = question_for(tokens_.text(i)); !asked.empty())
         replace_token(i, std::string(ours) + std::string(asked));
     }
@@ -197,7 +198,8 @@ class Rewriter {
     // "(" configure "(" configuration ") ? (void)0 : callee(args))"
     std::string configuration = tokens_.in_one_line(launch.open + 3, launch.close);
     edits_.insert(tokens_[launch.callee].begin,
-                  fmt::format("({}configure({}) ? (void)0 : ", ours, configuration));
+                  fmt::format("({}configure({}) ? (void)0 : {}", ours, configuration,
+                              tokens_.new_line_for(launch.callee)));
     // Keeps the line ends of the configuration, so that what follows stays in its line.
     const std::string_view source = tokens_.source();
     const std::string_view cut = source.substr(
@@ -282,16 +284,23 @@ class Rewriter {
                     "static const char* name() {{ return \"{2}\"; }} "
                     "__attribute__((always_inline)) static inline void "
                     "{5}const uint3 blockIdx, const dim3 blockDim, const dim3 gridDim{3}{4}) "
-                    "{{ (void)blockIdx; (void)blockDim; (void)gridDim; ",
-                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head, guard_function));
+                    "{{ (void)blockIdx; (void)blockDim; (void)gridDim; {7}",
+                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head, guard_function,
+                    tokens_.new_line_for(kernel.body_open)));
     edits_.insert(tokens_[kernel.body_close].end,
                   fmt::format(" }} }}; {0}launch<wherry_kernel, static_cast<void (*)({1})>(&{2})>"
                               "({3}); }}",
                               ours, types, name, values));
-    for (std::size_t i = kernel.body_open; i < kernel.body_close; ++i)
+    bool has_lambda = false;
+    for (std::size_t i = kernel.body_open; i < kernel.body_close; ++i) {
+      has_lambda |= DeviceCode::begins_lambda(tokens_, i);
+      if (!has_lambda && tokens_.is(i, "assertion_failed"))
+        edits_.insert(tokens_[i + 1].end, "threadIdx, ");
+      if (tokens_.is(i, "clock") && tokens_.is(i + 1, "(")) replace_token(i, "clock64");
       if (tokens_.is(i, "__func__") || tokens_.is(i, "__FUNCTION__") ||
           tokens_.is(i, "__PRETTY_FUNCTION__"))
         replace_token(i, fmt::format("\"{}\"", kernel.name));
+    }
     if (!failure.empty()) edits_.insert(tokens_[kernel.begin].begin, "static_assert(false, \"" + failure + "\");");
   }
 

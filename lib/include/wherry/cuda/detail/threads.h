@@ -53,19 +53,29 @@ struct DynamicShared {
   operator T*() const { return static_cast<T*>(dynamic_shared()); }
 };
 
-[[noreturn]] inline void assertion_failed(const char* condition, const char* file, unsigned line,
-                                          const char* function) {
+/* `index`: of the thread; null: it is not known. */
+[[noreturn]] inline void report_assertion(const unsigned* index, const char* condition,
+                                          const char* file, unsigned line) {
   const wherryKernelBlock* const block = wherryThisBlock;
-  if (block == nullptr) __assert_fail(condition, file, line, function);
   char thread[64] = "";
-  if (const wherryKernelThread* const its = wherryThisThread; its != nullptr)
-    snprintf(thread, sizeof thread, ", thread: [%u,%u,%u]", its->threadIdx[0], its->threadIdx[1],
-             its->threadIdx[2]);
+  if (index != nullptr)
+    snprintf(thread, sizeof thread, ", thread: [%u,%u,%u]", index[0], index[1], index[2]);
   char message[500];
   snprintf(message, sizeof message, "%s:%u: %s: block: [%u,%u,%u]%s Assertion `%s` failed.", file,
            line, block->kernel, block->blockIdx[0], block->blockIdx[1], block->blockIdx[2], thread,
            condition);
   wherryAssertionFailed(message);
+}
+[[noreturn]] inline void assertion_failed(const char* condition, const char* file, unsigned line,
+                                          const char* function) {
+  if (wherryThisBlock == nullptr) __assert_fail(condition, file, line, function);
+  report_assertion(wherryThisThread == nullptr ? nullptr : wherryThisThread->threadIdx, condition,
+                   file, line);
+}
+/* In the body of a kernel, where wherry nvcc adds the index. */
+[[noreturn]] inline void assertion_failed(const uint3& thread, const char* condition,
+                                          const char* file, unsigned line, const char*) {
+  report_assertion(&thread.x, condition, file, line);
 }
 
 }  // namespace wherry::kernels
