@@ -45,19 +45,23 @@ constexpr const char* help_text =
 struct Installation {
   fs::path include;  // the folder with wherry/
   fs::path library;  // the folder with libwherry.so
+  fs::path link;     // the folder with the names of CUDA's libraries, for linkers
 };
 
-// Beside this program is a file with the two folders in the build folder; else this program is
+// Beside this program is a file with the folders in the build folder; else this program is
 // installed in a prefix.
 Installation find_installation() {
   const fs::path program = fs::read_symlink("/proc/self/exe");
   std::ifstream file(program.parent_path() / "nvcc-folders");
   std::string include;
   std::string library;
-  if (std::getline(file, include) && std::getline(file, library)) return {include, library};
+  std::string link;
+  if (std::getline(file, include) && std::getline(file, library) && std::getline(file, link))
+    return {include, library, link};
   const fs::path bin = program.parent_path();
-  return {fs::weakly_canonical(bin / WHERRY_INCLUDE_FROM_BIN),
-          fs::weakly_canonical(bin / WHERRY_LIBRARY_FROM_BIN)};
+  const fs::path installed = fs::weakly_canonical(bin / WHERRY_LIBRARY_FROM_BIN);
+  return {fs::weakly_canonical(bin / WHERRY_INCLUDE_FROM_BIN), installed,
+          installed / "wherry/cuda"};
 }
 
 // A folder for intermediate files, which ends with this object.
@@ -89,6 +93,11 @@ class Driver {
 
   int run() {
     using Stage = NvccOptions::Stage;
+    if (options_.verbose) print_places();
+    // Kernels are host code, which needs no link of its own: build systems get an empty object.
+    if (options_.stage == Stage::device_link)
+      return execute({options_.compiler, "-x", "c++", "-fPIC", "-c", "/dev/null", "-o",
+                      options_.output.empty() ? "a_dlink.o" : options_.output});
     Words objects;
     for (std::size_t i = 0; i < options_.inputs.size(); ++i) {
       const NvccInput& input = options_.inputs[i];
@@ -109,6 +118,28 @@ class Driver {
   std::string output_for(const NvccInput& input) const {
     if (!options_.output.empty()) return options_.output;
     return fs::path(input.path).filename().replace_extension(".o");
+  }
+
+  // As nvcc prints them: CMake learns from these lines what to link.
+  void print_places() const {
+    const char* const path = std::getenv("PATH");
+    const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
+    const std::string base = installation_.include / "wherry";
+    const Words includes{"-I" + base + "/cuda", "-I" + base, "-I" + installation_.include.string()};
+    fmt::print(stderr,
+               "#$ _HERE_={}\n#$ TOP={}\n#$ PATH={}\n#$ INCLUDES={}\n#$ LIBRARIES={}\n"
+               "#$ _ARCH_=-arch compute_90\n",
+               bin.string(), bin.parent_path().string(), path == nullptr ? "" : path,
+               quoted(includes), quoted(libraries()));
+  }
+  Words libraries() const {
+    return {"-L" + installation_.link.string(), "-L" + installation_.library.string(),
+            "-lcudart_static", "-lwherry"};
+  }
+  static std::string quoted(const Words& words) {
+    std::string line;
+    for (const std::string& word : words) line += (line.empty() ? "\"" : " \"") + word + "\"";
+    return line;
   }
 
   // The flags of each call of the compiler.
@@ -231,8 +262,9 @@ class Driver {
     if (options_.shared) words.insert(words.end(), {"-shared", "-Wl,-z,now"});
     words.insert(words.end(), objects.begin(), objects.end());
     words.insert(words.end(), options_.linking.begin(), options_.linking.end());
-    words.insert(words.end(), {"-L" + installation_.library.string(), "-lwherry", "-pthread",
-                               "-Wl,-rpath," + installation_.library.string(), "-o",
+    const Words own = libraries();
+    words.insert(words.end(), own.begin(), own.end());
+    words.insert(words.end(), {"-pthread", "-Wl,-rpath," + installation_.library.string(), "-o",
                                options_.output.empty() ? "a.out" : options_.output});
     return execute(words);
   }
@@ -248,11 +280,7 @@ class Driver {
 
   // Runs a command; returns its exit status.
   int execute(const Words& words) const {
-    if (options_.verbose) {
-      std::string line = "#$";
-      for (const std::string& word : words) line += " \"" + word + "\"";
-      fmt::print(stderr, "{}\n", line);
-    }
+    if (options_.verbose) fmt::print(stderr, "#$ {}\n", quoted(words));
     if (options_.dry_run) return 0;
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));

@@ -22,6 +22,7 @@ constexpr std::array long_names = {
     LongName{"--compile", "-c"},
     LongName{"--device-c", "-dc"},
     LongName{"--device-w", "-dw"},
+    LongName{"--device-link", "-dlink"},
     LongName{"--lib", "-lib"},
     LongName{"--preprocess", "-E"},
     LongName{"--generate-dependencies", "-M"},
@@ -91,8 +92,6 @@ constexpr std::array refused = {
     std::pair{"--cubin", "there are no cubins on Wherry: compile to a shared object with -shared"},
     std::pair{"-fatbin", "there are no fat binaries on Wherry: use -c or -shared"},
     std::pair{"--fatbin", "there are no fat binaries on Wherry: use -c or -shared"},
-    std::pair{"-dlink", "kernels need no device link on Wherry: leave this step out"},
-    std::pair{"--device-link", "kernels need no device link on Wherry: leave this step out"},
     std::pair{"-run", "start the program yourself after it is compiled"},
     std::pair{"--run", "start the program yourself after it is compiled"},
     std::pair{"-cuda", "the intermediate file is C++ of Wherry: -keep leaves it"},
@@ -168,6 +167,7 @@ class Parser {
     if (name == "-o") o.output = value_of(name);
     else if (name == "-c") o.stage = Stage::compile;
     else if (name == "-dc" || name == "-dw") o.stage = Stage::compile, o.relocatable = name == "-dc";
+    else if (name == "-dlink") o.stage = Stage::device_link;
     else if (name == "-E") o.stage = Stage::preprocess;
     else if (name == "-lib") o.stage = Stage::archive;
     else if (name == "-M" || name == "-MM") o.stage = Stage::dependencies, add(o.preprocessing, name);

@@ -17,7 +17,7 @@ struct NvccInput {
 };
 
 struct NvccOptions {
-  enum class Stage { link, compile, preprocess, archive, dependencies };
+  enum class Stage { link, compile, preprocess, archive, dependencies, device_link };
 
   Stage stage = Stage::link;
   std::vector<NvccInput> inputs;
