@@ -34,7 +34,13 @@ class BlockRunner {
   unsigned active_lanes(const void* place);
 
  private:
-  enum class State { ready, at_block_barrier, at_warp_barrier, at_active_lanes, ended };
+  enum class State {
+    ready,
+    at_block_barrier,
+    at_warp_barrier,
+    at_active_lanes,
+    ended
+  };
   struct Thread {
     wherryKernelThread visible{};
     Fiber fiber;
@@ -61,10 +67,10 @@ class BlockRunner {
     Thread* last_ = nullptr;
   };
   struct Warp {
-    unsigned live = 0;                // lanes that have not ended
-    unsigned running = 0;             // of them, those that do not wait
-    unsigned at_barrier = 0;          // lanes at a warp barrier
-    unsigned asking = 0;              // lanes that ask for active lanes
+    unsigned live = 0;        // lanes that have not ended
+    unsigned running = 0;     // of them, those that do not wait
+    unsigned at_barrier = 0;  // lanes at a warp barrier
+    unsigned asking = 0;      // lanes that ask for active lanes
     std::array<unsigned long long, warp_lanes> values{};
   };
 

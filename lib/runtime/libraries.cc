@@ -52,7 +52,8 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   KernelCode code;
   if (auto compiled = CompiledKernels::of_process().find(reinterpret_cast<const void*>(address)))
     code = std::move(*compiled);
-  else if (!place.exported_as.empty()) code = impl::find_kernel(place.object, place.exported_as);
+  else if (!place.exported_as.empty())
+    code = impl::find_kernel(place.object, place.exported_as);
   // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
   // on a device.
   if (code.entry == nullptr || code.params.sizes == nullptr) {

@@ -42,7 +42,8 @@ void wherryRegisterKernel(const void* stub, const char* name, wherryGridKernel e
 
 void* wherrySharedMemory(size_t bytes) {
   if (bytes > shared_memory.bytes) {
-    const std::size_t rounded = (bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
+    const std::size_t rounded =
+        (bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
     shared_memory.memory.reset(std::aligned_alloc(shared_alignment, rounded));
     shared_memory.bytes = shared_memory.memory == nullptr ? 0 : rounded;
   }

@@ -102,8 +102,9 @@ class Driver {
     for (std::size_t i = 0; i < options_.inputs.size(); ++i) {
       const NvccInput& input = options_.inputs[i];
       if (input.kind == NvccInput::Kind::object) continue;
-      const std::string object = options_.stage == Stage::compile ? output_for(input)
-                                                                  : (scratch_.path() / fmt::format("{}.o", i)).string();
+      const std::string object = options_.stage == Stage::compile
+                                     ? output_for(input)
+                                     : (scratch_.path() / fmt::format("{}.o", i)).string();
       objects.push_back(object);
       const int status = input.kind == NvccInput::Kind::cuda ? compile_cuda(input, object)
                                                              : compile_source(input, object);
@@ -162,8 +163,8 @@ class Driver {
     words.insert(words.end(), includes.begin(), includes.end());
     for (const char* each :
          {"-E", "-x", "c++", "-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=13",
-          "-D__CUDACC_VER_MINOR__=0", "-D__CUDACC_VER_BUILD__=0",
-          "-D__CUDACC_EXTENDED_LAMBDA__", "-D__CUDACC_RELAXED_CONSTEXPR__"})
+          "-D__CUDACC_VER_MINOR__=0", "-D__CUDACC_VER_BUILD__=0", "-D__CUDACC_EXTENDED_LAMBDA__",
+          "-D__CUDACC_RELAXED_CONSTEXPR__"})
       words.emplace_back(each);
     words.push_back("-std=" + options_.standard);
     if (options_.relocatable) words.emplace_back("-D__CUDACC_RDC__");
@@ -171,9 +172,8 @@ class Driver {
     const bool names_target = std::ranges::any_of(options_.preprocessing, [](const auto& word) {
       return word.starts_with("-MT") || word.starts_with("-MQ");
     });
-    const bool writes_dependencies =
-        std::ranges::any_of(options_.preprocessing,
-                            [](const auto& word) { return word == "-MD" || word == "-MMD"; });
+    const bool writes_dependencies = std::ranges::any_of(
+        options_.preprocessing, [](const auto& word) { return word == "-MD" || word == "-MMD"; });
     const bool names_file = std::ranges::any_of(
         options_.preprocessing, [](const auto& word) { return word.starts_with("-MF"); });
     if (writes_dependencies && !names_target) words.insert(words.end(), {"-MT", object});
@@ -286,7 +286,8 @@ class Driver {
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     pid_t process = -1;
-    const int error = ::posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), ::environ);
+    const int error =
+        ::posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), ::environ);
     if (error != 0) {
       complain(fmt::format("{}: {} (-ccbin chooses the compiler)", words[0], std::strerror(error)));
       return exit_failed;
@@ -310,7 +311,8 @@ void check(const NvccOptions& options) {
     if (!options.dry_run && !fs::exists(input.path))
       throw std::invalid_argument(input.path + ": no such file");
   }
-  if (options.inputs.empty()) throw std::invalid_argument("no input files (try: wherry nvcc --help)");
+  if (options.inputs.empty())
+    throw std::invalid_argument("no input files (try: wherry nvcc --help)");
   if (options.stage == Stage::compile && sources > 1 && !options.output.empty())
     throw std::invalid_argument("-c with -o takes one source file");
 }

@@ -11,8 +11,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 }
 
 bool is_marker(std::string_view word) {
-  return is_one_of(word, {"__global__", "__device__", "__host__", "__constant__", "__managed__",
-                          "__shared__"});
+  return is_one_of(
+      word, {"__global__", "__device__", "__host__", "__constant__", "__managed__", "__shared__"});
 }
 
 // Words that a declaration may begin with and that are followed by a group in parentheses.
@@ -28,11 +28,27 @@ constexpr std::array waiting = {"wherryBlockBarrier", "wherryWarpBarrier", "wher
 constexpr std::array asking = {"wherryThisThread"};
 
 bool is_texture_word(std::string_view word) {
-  return is_one_of(word, {"tex1D", "tex2D", "tex3D", "tex1Dfetch", "tex2DLod", "tex1DLayered",
-                          "tex2DLayered", "texCubemap", "tex2Dgather", "surf1Dread", "surf2Dread",
-                          "surf3Dread", "surf1Dwrite", "surf2Dwrite", "surf3Dwrite",
-                          "cudaTextureObject_t", "cudaSurfaceObject_t", "cudaCreateTextureObject",
-                          "cudaBindTexture", "cudaBindTexture2D", "cudaBindTextureToArray"});
+  return is_one_of(word, {"tex1D",
+                          "tex2D",
+                          "tex3D",
+                          "tex1Dfetch",
+                          "tex2DLod",
+                          "tex1DLayered",
+                          "tex2DLayered",
+                          "texCubemap",
+                          "tex2Dgather",
+                          "surf1Dread",
+                          "surf2Dread",
+                          "surf3Dread",
+                          "surf1Dwrite",
+                          "surf2Dwrite",
+                          "surf3Dwrite",
+                          "cudaTextureObject_t",
+                          "cudaSurfaceObject_t",
+                          "cudaCreateTextureObject",
+                          "cudaBindTexture",
+                          "cudaBindTexture2D",
+                          "cudaBindTextureToArray"});
 }
 
 }  // namespace
@@ -100,11 +116,12 @@ void DeviceCode::look_at_marker(std::size_t i) {
   // The last word of a declaration's markers decides.
   DeviceFunction function;
   std::size_t at = i + 1;
-  const bool is_lambda_head = i > 0 && (tokens_.is(i - 1, "]") || (is_marker(tokens_.text(i - 1)) &&
-                                                                   !functions_.empty() &&
-                                                                   functions_.back().is_lambda &&
-                                                                   functions_.back().begin + 8 > i));
-  if (is_lambda_head && (tokens_.is(at, "(") || tokens_.is(at, "{") || is_marker(tokens_.text(at)))) {
+  const bool is_lambda_head =
+      i > 0 &&
+      (tokens_.is(i - 1, "]") || (is_marker(tokens_.text(i - 1)) && !functions_.empty() &&
+                                  functions_.back().is_lambda && functions_.back().begin + 8 > i));
+  if (is_lambda_head &&
+      (tokens_.is(at, "(") || tokens_.is(at, "{") || is_marker(tokens_.text(at)))) {
     const bool is_first = tokens_.is(i - 1, "]");
     if (is_first) {
       functions_.push_back({});
@@ -270,8 +287,7 @@ bool DeviceCode::begins_lambda(const Tokens& tokens, std::size_t i) {
   return !ends_expression || before == "return";
 }
 
-void DeviceCode::collect_names(const DeviceFunction& function,
-                               Names& names) const {
+void DeviceCode::collect_names(const DeviceFunction& function, Names& names) const {
   for (std::size_t i = function.body_open; i < function.body_close; ++i) {
     if (!tokens_.is_identifier(i)) continue;
     names.all.insert(tokens_.text(i));

@@ -91,7 +91,8 @@ class DeviceCode {
   std::vector<DeviceVariable> variables_;
   std::vector<Launch> launches_;
   std::vector<std::string> refusals_;
-  std::vector<std::size_t> scopes_;  // the open braces around the current token that are no namespace
+  std::vector<std::size_t>
+      scopes_;  // the open braces around the current token that are no namespace
 };
 
 }  // namespace wherry::tool

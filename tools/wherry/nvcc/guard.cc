@@ -23,8 +23,8 @@ std::optional<Guard> find_guard(const Tokens& tokens, const DeviceCode& code,
         const std::string type = body.type_of(statement, each);
         guard.declarations +=
             (type.starts_with("auto") ? "auto " : type + " ") + each.name + " = " +
-            line_with_thread_numbers(tokens, each.initializer.begin, each.initializer.end) + "; (void)" +
-            each.name + "; ";
+            line_with_thread_numbers(tokens, each.initializer.begin, each.initializer.end) +
+            "; (void)" + each.name + "; ";
       } else {
         body.declare(each.name);
       }

@@ -1,7 +1,7 @@
 // The condition around a kernel's body that keeps threads beyond the data out: if (i < n) {...}, or
-// if (i >= n) return;. The loop over a row of threads asks the condition first, and runs the threads
-// for which it holds without it. Otherwise compilers do not see that neighbouring threads use
-// neighbouring elements.
+// if (i >= n) return;. The loop over a row of threads asks the condition first, and runs the
+// threads for which it holds without it. Otherwise compilers do not see that neighbouring threads
+// use neighbouring elements.
 #pragma once
 
 #include <cstddef>

@@ -11,16 +11,16 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 }
 
 bool is_built_in_type(std::string_view word) {
-  return is_one_of(word, {"int", "unsigned", "signed", "char", "short", "long", "float", "double",
-                          "bool"});
+  return is_one_of(
+      word, {"int", "unsigned", "signed", "char", "short", "long", "float", "double", "bool"});
 }
 // Types that are plain numbers.
 bool is_plain_type(std::string_view word) {
-  constexpr std::array names = {"size_t",  "int8_t",   "int16_t",  "int32_t",  "int64_t", "uint8_t",
-                                "uint16_t", "uint32_t", "uint64_t", "uint",     "uchar",   "ushort",
-                                "ptrdiff_t", "float1", "float2",   "float3",   "float4",  "double2",
-                                "int2",    "int3",     "int4",     "uint2",    "uint3",   "uint4",
-                                "uchar4"};
+  constexpr std::array names = {"size_t",  "int8_t",   "int16_t",   "int32_t",  "int64_t",
+                                "uint8_t", "uint16_t", "uint32_t",  "uint64_t", "uint",
+                                "uchar",   "ushort",   "ptrdiff_t", "float1",   "float2",
+                                "float3",  "float4",   "double2",   "int2",     "int3",
+                                "int4",    "uint2",    "uint3",     "uint4",    "uchar4"};
   return std::ranges::find(names, word) != names.end();
 }
 bool is_index(std::string_view word) {
@@ -89,8 +89,7 @@ bool KernelBody::is_declaration_of(std::size_t i) const {
   std::size_t end = i;
   while (end < kernel_.body_close && !tokens_.is(end, ";")) ++end;
   const auto declaration = read_declaration({begin, end});
-  return declaration &&
-         std::ranges::any_of(declaration->declarators, [&](const Declarator& each) {
+  return declaration && std::ranges::any_of(declaration->declarators, [&](const Declarator& each) {
            return each.name == tokens_.text(i) && each.initializer.begin == i + 2;
          });
 }
@@ -156,8 +155,7 @@ bool KernelBody::is_pure_token(std::size_t i, const Part& part, bool uniform) co
   }
   if (tokens_.is(i - 1, ".")) return is_one_of(word, {"x", "y", "z"});
   if (is_index(word))
-    return !uniform || word != "threadIdx" ||
-           (rows_ && is_one_of(tokens_.text(i + 2), {"y", "z"}));
+    return !uniform || word != "threadIdx" || (rows_ && is_one_of(tokens_.text(i + 2), {"y", "z"}));
   if (is_built_in_type(word) || is_plain_type(word) || word == "static_cast" || word == "sizeof")
     return true;
   if (tokens_.is(i + 1, "(") || tokens_.is(i + 1, "[")) return false;
@@ -185,7 +183,8 @@ std::optional<Declaration> KernelBody::read_declaration(const Part& part) const 
     }
   } else {
     if (!tokens_.is_identifier(i) || tokens_.is(i, "return")) return std::nullopt;
-    declaration.has_plain_type = is_plain_type(tokens_.text(i)) || is_template_type(tokens_.text(i));
+    declaration.has_plain_type =
+        is_plain_type(tokens_.text(i)) || is_template_type(tokens_.text(i));
     type = std::string(tokens_.text(i++)) + " ";
     while (tokens_.is(i, "::") || tokens_.is(i, "<")) {
       declaration.has_plain_type = false;

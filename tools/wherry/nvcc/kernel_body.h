@@ -1,6 +1,6 @@
-// The body of a kernel, statement by statement, for transformations: what its statements declare, and
-// which expressions have the same value whenever they are computed. Knows tokens, not types; what it
-// does not understand it calls unknown.
+// The body of a kernel, statement by statement, for transformations: what its statements declare,
+// and which expressions have the same value whenever they are computed. Knows tokens, not types;
+// what it does not understand it calls unknown.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct Part {
 
 struct Declarator {
   std::string name;
-  std::string type;  // with * and without const: of its elements if it is an array
-  Part initializer;  // empty: none
+  std::string type;       // with * and without const: of its elements if it is an array
+  Part initializer;       // empty: none
   bool is_simple = true;  // no reference, array, or initializer in ( ) or { }
 };
 struct Declaration {

@@ -9,7 +9,8 @@ namespace wherry::tool {
 namespace {
 
 bool begins_identifier(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0;
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' ||
+         (c & 0x80) != 0;
 }
 bool continues_identifier(char c) {
   return begins_identifier(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
@@ -110,8 +111,8 @@ class Scanner {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       const char before = text_[at_ - (at_ == 0 ? 0 : 1)];
-      const bool is_sign = (c == '+' || c == '-') && (before == 'e' || before == 'E' ||
-                                                      before == 'p' || before == 'P');
+      const bool is_sign = (c == '+' || c == '-') &&
+                           (before == 'e' || before == 'E' || before == 'p' || before == 'P');
       if (!continues_identifier(c) && c != '.' && c != '\'' && !is_sign) return;
       ++at_;
     }

@@ -11,7 +11,7 @@ namespace wherry::tool {
 
 struct Token {
   enum class Kind : unsigned char {
-    identifier,   // and keywords
+    identifier,  // and keywords
     number,
     text,         // a string or character literal, raw ones too
     punctuation,  // `<` and `>` are single, except in `<=`, `>=`, `->`, `<<=` and `>>=`

@@ -64,26 +64,84 @@ constexpr std::array long_names = {
 
 // Options for GPU code, for the compilation's own work, or for what is always so here: with a
 // value, and without one. They change nothing.
-constexpr std::array ignored_with_value = {
-    "-arch",        "--gpu-architecture", "-code",         "--gpu-code",     "-gencode",
-    "--generate-code", "-maxrregcount",   "--maxrregcount", "-Xptxas",        "--ptxas-options",
-    "-Xnvlink",     "--nvlink-options",   "-cudart",       "--cudart",       "-cudadevrt",
-    "--cudadevrt",  "-ftz",               "--ftz",         "-prec-div",      "--prec-div",
-    "-prec-sqrt",   "--prec-sqrt",        "-fmad",         "--fmad",         "-t",
-    "--threads",    "-Xcudafe",           "-diag-suppress", "--diag-suppress", "-diag-error",
-    "--diag-error", "-diag-warn",         "--diag-warn",   "-Werror",        "--Werror",
-    "-split-compile", "--split-compile",  "-keep-dir",     "--keep-dir",     "-dlto-arch"};
-constexpr std::array ignored = {
-    "-use_fast_math", "--use_fast_math", "-extra-device-vectorization", "-res-usage",
-    "--resource-usage", "-restrict", "--restrict", "-expt-relaxed-constexpr",
-    "--expt-relaxed-constexpr", "-expt-extended-lambda", "--expt-extended-lambda",
-    "-extended-lambda", "--extended-lambda", "-Wno-deprecated-gpu-targets",
-    "--Wno-deprecated-gpu-targets", "-forward-unknown-to-host-compiler",
-    "--forward-unknown-to-host-compiler", "-forward-unknown-opts", "--forward-unknown-opts",
-    "-display-error-number", "--display-error-number", "-no-display-error-number",
-    "--no-display-error-number", "-dlto", "-lto", "-source-in-ptx", "--source-in-ptx",
-    "-clean", "--clean-targets", "-Wreorder", "--Wreorder", "-Wext-lambda-captures-this",
-    "-noeh", "-objtemp", "--objdir-as-tempdir", "-nodlink", "-lineinfo", "-save-temps"};
+constexpr std::array ignored_with_value = {"-arch",
+                                           "--gpu-architecture",
+                                           "-code",
+                                           "--gpu-code",
+                                           "-gencode",
+                                           "--generate-code",
+                                           "-maxrregcount",
+                                           "--maxrregcount",
+                                           "-Xptxas",
+                                           "--ptxas-options",
+                                           "-Xnvlink",
+                                           "--nvlink-options",
+                                           "-cudart",
+                                           "--cudart",
+                                           "-cudadevrt",
+                                           "--cudadevrt",
+                                           "-ftz",
+                                           "--ftz",
+                                           "-prec-div",
+                                           "--prec-div",
+                                           "-prec-sqrt",
+                                           "--prec-sqrt",
+                                           "-fmad",
+                                           "--fmad",
+                                           "-t",
+                                           "--threads",
+                                           "-Xcudafe",
+                                           "-diag-suppress",
+                                           "--diag-suppress",
+                                           "-diag-error",
+                                           "--diag-error",
+                                           "-diag-warn",
+                                           "--diag-warn",
+                                           "-Werror",
+                                           "--Werror",
+                                           "-split-compile",
+                                           "--split-compile",
+                                           "-keep-dir",
+                                           "--keep-dir",
+                                           "-dlto-arch"};
+constexpr std::array ignored = {"-use_fast_math",
+                                "--use_fast_math",
+                                "-extra-device-vectorization",
+                                "-res-usage",
+                                "--resource-usage",
+                                "-restrict",
+                                "--restrict",
+                                "-expt-relaxed-constexpr",
+                                "--expt-relaxed-constexpr",
+                                "-expt-extended-lambda",
+                                "--expt-extended-lambda",
+                                "-extended-lambda",
+                                "--extended-lambda",
+                                "-Wno-deprecated-gpu-targets",
+                                "--Wno-deprecated-gpu-targets",
+                                "-forward-unknown-to-host-compiler",
+                                "--forward-unknown-to-host-compiler",
+                                "-forward-unknown-opts",
+                                "--forward-unknown-opts",
+                                "-display-error-number",
+                                "--display-error-number",
+                                "-no-display-error-number",
+                                "--no-display-error-number",
+                                "-dlto",
+                                "-lto",
+                                "-source-in-ptx",
+                                "--source-in-ptx",
+                                "-clean",
+                                "--clean-targets",
+                                "-Wreorder",
+                                "--Wreorder",
+                                "-Wext-lambda-captures-this",
+                                "-noeh",
+                                "-objtemp",
+                                "--objdir-as-tempdir",
+                                "-nodlink",
+                                "-lineinfo",
+                                "-save-temps"};
 
 constexpr std::array refused = {
     std::pair{"-ptx", "there is no PTX on Wherry: compile to an object with -c"},
@@ -100,9 +158,10 @@ constexpr std::array refused = {
 
 // Libraries of CUDA that are in libwherry.so.
 constexpr std::array contained = {"cudart", "cudart_static", "cuda", "cudadevrt", "nvToolsExt"};
-constexpr std::array missing = {"cublas", "cublasLt", "cufft", "curand", "cusparse", "cusolver",
-                                "cudnn", "nvrtc", "nppc", "nppi", "nppif", "nppig", "nvjpeg",
-                                "cufftw", "cublas_static", "cufft_static", "curand_static"};
+constexpr std::array missing = {"cublas",       "cublasLt",     "cufft",  "curand", "cusparse",
+                                "cusolver",     "cudnn",        "nvrtc",  "nppc",   "nppi",
+                                "nppif",        "nppig",        "nvjpeg", "cufftw", "cublas_static",
+                                "cufft_static", "curand_static"};
 
 template <typename List>
 bool has(const List& list, std::string_view word) {
@@ -126,7 +185,8 @@ class Parser {
   NvccOptions parse() {
     for (at_ = 0; at_ < words_.size(); ++at_) parse_word(words_[at_]);
     // The headers need C++17.
-    if (has(std::array{"c++03", "c++98", "c++11", "c++14", "gnu++11", "gnu++14"}, options_.standard))
+    if (has(std::array{"c++03", "c++98", "c++11", "c++14", "gnu++11", "gnu++14"},
+            options_.standard))
       options_.standard = "gnu++17";
     return std::move(options_);
   }
@@ -164,40 +224,74 @@ class Parser {
   bool parse_named(const std::string& name) {
     NvccOptions& o = options_;
     using Stage = NvccOptions::Stage;
-    if (name == "-o") o.output = value_of(name);
-    else if (name == "-c") o.stage = Stage::compile;
-    else if (name == "-dc" || name == "-dw") o.stage = Stage::compile, o.relocatable = name == "-dc";
-    else if (name == "-dlink") o.stage = Stage::device_link;
-    else if (name == "-E") o.stage = Stage::preprocess;
-    else if (name == "-lib") o.stage = Stage::archive;
-    else if (name == "-M" || name == "-MM") o.stage = Stage::dependencies, add(o.preprocessing, name);
-    else if (name == "-MD" || name == "-MMD" || name == "-MP") add(o.preprocessing, name);
-    else if (name == "-MF" || name == "-MT" || name == "-MQ" || name == "-isystem" || name == "-include")
+    if (name == "-o")
+      o.output = value_of(name);
+    else if (name == "-c")
+      o.stage = Stage::compile;
+    else if (name == "-dc" || name == "-dw")
+      o.stage = Stage::compile, o.relocatable = name == "-dc";
+    else if (name == "-dlink")
+      o.stage = Stage::device_link;
+    else if (name == "-E")
+      o.stage = Stage::preprocess;
+    else if (name == "-lib")
+      o.stage = Stage::archive;
+    else if (name == "-M" || name == "-MM")
+      o.stage = Stage::dependencies, add(o.preprocessing, name);
+    else if (name == "-MD" || name == "-MMD" || name == "-MP")
+      add(o.preprocessing, name);
+    else if (name == "-MF" || name == "-MT" || name == "-MQ" || name == "-isystem" ||
+             name == "-include")
       add_values(o.preprocessing, name);
-    else if (name == "-I" || name == "-D" || name == "-U") add_values(o.preprocessing, name);
-    else if (name == "-L") add_values(o.linking, name);
-    else if (name == "-l") add_library(value_of(name));
-    else if (name == "-O") add(o.compiling, optimization(value_of(name)));
-    else if (name == "-g" || name == "-pg") add(o.compiling, name);
-    else if (name == "-w") add(o.common, name);
-    else if (name == "-G") add(o.compiling, "-g"), o.optimized = false;
-    else if (name == "-std") o.standard = value_of(name);
-    else if (name == "-x") o.language = value_of(name);
-    else if (name == "-m") static_cast<void>(value_of(name));
-    else if (name == "-m64") return true;
-    else if (name == "-Xcompiler") add_host(value_of(name));
-    else if (name == "-Xlinker") for (const auto& part : split(value_of(name), ',')) add(o.linking, "-Xlinker"), add(o.linking, part);
-    else if (name == "-ccbin") o.compiler = compiler_in(value_of(name));
-    else if (name == "-rdc") o.relocatable = value_of(name) == "true";
-    else if (name == "-default-stream") add_default_stream(value_of(name));
-    else if (name == "-v") o.verbose = true;
-    else if (name == "-dryrun") o.dry_run = o.verbose = true;
-    else if (name == "-keep") o.keep = true;
-    else if (name == "-shared") o.shared = true;
-    else if (name == "-V") o.version = true;
-    else if (name == "-h") o.help = true;
-    else if (name == "-optf") read_file(value_of(name));
-    else return false;
+    else if (name == "-I" || name == "-D" || name == "-U")
+      add_values(o.preprocessing, name);
+    else if (name == "-L")
+      add_values(o.linking, name);
+    else if (name == "-l")
+      add_library(value_of(name));
+    else if (name == "-O")
+      add(o.compiling, optimization(value_of(name)));
+    else if (name == "-g" || name == "-pg")
+      add(o.compiling, name);
+    else if (name == "-w")
+      add(o.common, name);
+    else if (name == "-G")
+      add(o.compiling, "-g"), o.optimized = false;
+    else if (name == "-std")
+      o.standard = value_of(name);
+    else if (name == "-x")
+      o.language = value_of(name);
+    else if (name == "-m")
+      static_cast<void>(value_of(name));
+    else if (name == "-m64")
+      return true;
+    else if (name == "-Xcompiler")
+      add_host(value_of(name));
+    else if (name == "-Xlinker")
+      for (const auto& part : split(value_of(name), ','))
+        add(o.linking, "-Xlinker"), add(o.linking, part);
+    else if (name == "-ccbin")
+      o.compiler = compiler_in(value_of(name));
+    else if (name == "-rdc")
+      o.relocatable = value_of(name) == "true";
+    else if (name == "-default-stream")
+      add_default_stream(value_of(name));
+    else if (name == "-v")
+      o.verbose = true;
+    else if (name == "-dryrun")
+      o.dry_run = o.verbose = true;
+    else if (name == "-keep")
+      o.keep = true;
+    else if (name == "-shared")
+      o.shared = true;
+    else if (name == "-V")
+      o.version = true;
+    else if (name == "-h")
+      o.help = true;
+    else if (name == "-optf")
+      read_file(value_of(name));
+    else
+      return false;
     return true;
   }
 
@@ -233,7 +327,8 @@ class Parser {
   }
   void add_library(const std::string& name) {
     if (has(missing, name))
-      throw std::invalid_argument("-l" + name + ": this library is GPU code, Wherry has none of it");
+      throw std::invalid_argument("-l" + name +
+                                  ": this library is GPU code, Wherry has none of it");
     if (!has(contained, name)) options_.linking.push_back("-l" + name);
   }
   void add_default_stream(const std::string& which) {
@@ -255,7 +350,8 @@ class Parser {
     if (!file) throw std::invalid_argument(path + ": cannot be read");
     std::vector<std::string> words;
     for (std::string word; file >> word;) words.push_back(std::move(word));
-    words_.insert(words_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words.begin(), words.end());
+    words_.insert(words_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words.begin(),
+                  words.end());
   }
 
   void add_input(const std::string& path) {

@@ -17,7 +17,14 @@ struct NvccInput {
 };
 
 struct NvccOptions {
-  enum class Stage { link, compile, preprocess, archive, dependencies, device_link };
+  enum class Stage {
+    link,
+    compile,
+    preprocess,
+    archive,
+    dependencies,
+    device_link
+  };
 
   Stage stage = Stage::link;
   std::vector<NvccInput> inputs;
@@ -28,7 +35,7 @@ struct NvccOptions {
   std::vector<std::string> compiling;      // -O, -g, ...
   std::vector<std::string> linking;        // -l, -L, -Xlinker
   std::string standard = "gnu++17";
-  std::string language;  // of -x; empty: by the file's name
+  std::string language;   // of -x; empty: by the file's name
   bool optimized = true;  // for kernels: no -G
   bool shared = false;
   bool relocatable = false;

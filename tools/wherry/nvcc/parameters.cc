@@ -39,18 +39,18 @@ std::vector<Part> split(const Tokens& tokens, std::size_t open, std::size_t clos
 }
 
 bool is_type_word(std::string_view word) {
-  constexpr std::array words = {"void",  "bool",     "char",     "short",  "int",      "long",
-                                "float", "double",   "signed",   "unsigned", "const",  "volatile",
-                                "auto",  "wchar_t",  "char8_t",  "char16_t", "char32_t", "struct",
-                                "class", "typename", "enum",     "union",  "__restrict__",
-                                "__restrict", "restrict", "template"};
+  constexpr std::array words = {
+      "void",    "bool",         "char",       "short",    "int",      "long",     "float",
+      "double",  "signed",       "unsigned",   "const",    "volatile", "auto",     "wchar_t",
+      "char8_t", "char16_t",     "char32_t",   "struct",   "class",    "typename", "enum",
+      "union",   "__restrict__", "__restrict", "restrict", "template"};
   return std::ranges::find(words, word) != words.end();
 }
 
 // Whether the word can be before a name that is the whole type.
 bool is_only_qualifier(std::string_view word) {
-  constexpr std::array words = {"const", "volatile", "struct", "class", "typename", "enum", "union",
-                                "::"};
+  constexpr std::array words = {"const",    "volatile", "struct", "class",
+                                "typename", "enum",     "union",  "::"};
   return std::ranges::find(words, word) != words.end();
 }
 

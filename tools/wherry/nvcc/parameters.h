@@ -10,7 +10,7 @@
 namespace wherry::tool {
 
 struct Parameter {
-  std::string name;      // empty: it has none
+  std::string name;  // empty: it has none
   bool is_pack = false;
   std::size_t name_before = 0;  // an unnamed one: the token before which a name can be put
 };

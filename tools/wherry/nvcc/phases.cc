@@ -46,7 +46,8 @@ class Splitter {
  private:
   bool has_forbidden_words() const {
     for (std::size_t i = kernel_.body_open + 1; i < kernel_.body_close; ++i) {
-      if (is_one_of(tokens_.text(i), {"goto", "asm", "__asm__", "try", "co_await", "alloca"})) return true;
+      if (is_one_of(tokens_.text(i), {"goto", "asm", "__asm__", "try", "co_await", "alloca"}))
+        return true;
       if (DeviceCode::begins_lambda(tokens_, i)) return true;
     }
     return false;
@@ -58,8 +59,9 @@ class Splitter {
     for (const Parameter& parameter : body_.parameters()) {
       if (!body_.is_modified(parameter.name)) continue;
       if (parameter.is_pack) failed_ = true;
-      text += fmt::format(" ::wherry::kernels::PerThread<decltype({0})> wherry_all_{0}({0}, blockDim);",
-                          parameter.name);
+      text +=
+          fmt::format(" ::wherry::kernels::PerThread<decltype({0})> wherry_all_{0}({0}, blockDim);",
+                      parameter.name);
       locals_.push_back({parameter.name, reference_to(parameter.name)});
       body_.declare(parameter.name);
     }
@@ -131,7 +133,8 @@ class Splitter {
     const Part& condition = guard_->condition;
     if (guard_->returns) {
       const std::size_t from = tokens_[statement.begin].begin;
-      edits_.push_back({from, tokens_[statement.end - 1].end, lines_in(from, tokens_[statement.end - 1].end)});
+      edits_.push_back(
+          {from, tokens_[statement.end - 1].end, lines_in(from, tokens_[statement.end - 1].end)});
       return;
     }
     const std::size_t from = tokens_[condition.begin].begin;
@@ -178,7 +181,8 @@ class Splitter {
         // Multiplied, also in parentheses.
         std::size_t before = j - 1;
         std::size_t after = j + 1;
-        while (tokens_.is(before, "(") || tokens_.is(before, "+") || tokens_.is(before, "-")) --before;
+        while (tokens_.is(before, "(") || tokens_.is(before, "+") || tokens_.is(before, "-"))
+          --before;
         while (tokens_.is(after, ")")) ++after;
         for (const std::string_view word : {"*", "/", "%", "<", ">", "?"})
           if (tokens_.is(after, word) || (tokens_.is(j - 1, word))) return false;
@@ -254,7 +258,8 @@ class Splitter {
         return false;
     }
     for (const Declarator& each : declaration->declarators) {
-      if (body_.changes(each.name, head.end, body_.end_of_statement(tokens_.skip_directives(head.end + 1))))
+      if (body_.changes(each.name, head.end,
+                        body_.end_of_statement(tokens_.skip_directives(head.end + 1))))
         return false;
       body_.know(each.name, false);
       locals_.push_back({each.name, ""});
@@ -302,17 +307,19 @@ class Splitter {
     for (const Local& local : locals_) prologue += local.prologue;
     std::string storage;
     for (const Part& statement : run) {
-      if (has_jump_out(statement) || (!is_last && body_.has_word(statement, "return"))) return fail();
+      if (has_jump_out(statement) || (!is_last && body_.has_word(statement, "return")))
+        return fail();
       storage += cross(statement, end, scope.end);
     }
-    edits_.push_back({tokens_[begin].begin, tokens_[begin].begin,
-                      fmt::format("{0}::wherry::kernels::{1}[&](const uint3 threadIdx, const unsigned "
-                                  "wherry_rank) __attribute__((always_inline)) {{ "
-                                  "(void)threadIdx; (void)wherry_rank; {2}{3}",
-                                  storage,
-                                  rows_ ? "for_row(wherry_begin, wherry_end, threadIdx, "
-                                        : "for_threads(blockDim, ",
-                                  prologue, tokens_.new_line_for(begin))});
+    edits_.push_back(
+        {tokens_[begin].begin, tokens_[begin].begin,
+         fmt::format(
+             "{0}::wherry::kernels::{1}[&](const uint3 threadIdx, const unsigned "
+             "wherry_rank) __attribute__((always_inline)) {{ "
+             "(void)threadIdx; (void)wherry_rank; {2}{3}",
+             storage,
+             rows_ ? "for_row(wherry_begin, wherry_end, threadIdx, " : "for_threads(blockDim, ",
+             prologue, tokens_.new_line_for(begin))});
     edits_.push_back({tokens_[end - 1].end, tokens_[end - 1].end, " });"});
     run.clear();
   }
@@ -359,10 +366,11 @@ class Splitter {
           body_.is_pure(each.initializer, false)) {
         // Computed again; here it is declared as it was.
         body_.know(each.name, !is_uniform(each.initializer));
-        const std::string type = each.type.starts_with("auto") ? "auto" : body_.type_of(statement, each);
+        const std::string type =
+            each.type.starts_with("auto") ? "auto" : body_.type_of(statement, each);
         const std::string again =
-            fmt::format("{0} wherry_{1} = {2}; const auto {1} = wherry_{1}; (void){1}; ",
-                        type, each.name, value);
+            fmt::format("{0} wherry_{1} = {2}; const auto {1} = wherry_{1}; (void){1}; ", type,
+                        each.name, value);
         locals_.push_back({each.name, again});
         replacement += again;
         continue;

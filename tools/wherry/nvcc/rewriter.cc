@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "nvcc/device_code.h"
+#include "nvcc/guard.h"
 #include "nvcc/lexer.h"
 #include "nvcc/parameters.h"
-#include "nvcc/guard.h"
 #include "nvcc/phases.h"
 #include "nvcc/thread_number.h"
 
@@ -30,9 +30,8 @@ class Edits {
   void insert(std::size_t at, std::string text) { replace(at, at, std::move(text)); }
 
   std::string apply(std::string_view source) {
-    std::ranges::stable_sort(edits_, {}, [](const Edit& edit) {
-      return std::pair(edit.begin, edit.end != edit.begin);
-    });
+    std::ranges::stable_sort(
+        edits_, {}, [](const Edit& edit) { return std::pair(edit.begin, edit.end != edit.begin); });
     std::string result;
     result.reserve(source.size() + source.size() / 8);
     std::size_t at = 0;
@@ -77,7 +76,7 @@ class Rewriter {
   void rewrite_word(std::size_t i) {
     const std::string_view word = tokens_.text(i);
     if (!word.starts_with("__")) return;
-    constexpr std::array dropped = {"__global__", "__device__",  "__host__",
+    constexpr std::array dropped = {"__global__",   "__device__",  "__host__",
                                     "__constant__", "__managed__", "__shared__"};
     if (std::ranges::find(dropped, word) != dropped.end()) {
       if (!is_variable_marker(i)) replace_token(i, "");
@@ -129,7 +128,8 @@ class Rewriter {
         replace_token(variable.marker, is_static ? "thread_local" : "static thread_local");
       return;
     }
-    const bool is_plain = variable.is_constant || has_word(variable.begin, variable.end, "template");
+    const bool is_plain =
+        variable.is_constant || has_word(variable.begin, variable.end, "template");
     std::string text;
     if (!relocatable_ && !is_extern && !is_static && !variable.in_function &&
         !has_word(variable.begin, variable.end, "inline") && !variable.is_constant)
@@ -144,7 +144,8 @@ class Rewriter {
     const std::string called(tokens_.text(name));
     std::string type;
     for (std::size_t i = variable.begin; i < name; ++i) {
-      if (tokens_.is(i, "extern") || tokens_.is(i, "__shared__") || tokens_.is(i, "static")) continue;
+      if (tokens_.is(i, "extern") || tokens_.is(i, "__shared__") || tokens_.is(i, "static"))
+        continue;
       type += std::string(tokens_.text(i)) + " ";
     }
     std::size_t end = variable.end;
@@ -168,9 +169,8 @@ class Rewriter {
         function.is_anonymous)
       return;
     if (tokens_.is(function.name_at - 1, "::")) return;
-    for (const std::string_view word :
-         {"static", "inline", "__inline__", "__forceinline__", "extern", "constexpr", "template",
-          "friend"})
+    for (const std::string_view word : {"static", "inline", "__inline__", "__forceinline__",
+                                        "extern", "constexpr", "template", "friend"})
       if (has_word(function.begin, function.name_at, word)) return;
     edits_.insert(tokens_[function.begin].begin, "static __attribute__((unused)) ");
   }
@@ -202,8 +202,8 @@ class Rewriter {
                               tokens_.new_line_for(launch.callee)));
     // Keeps the line ends of the configuration, so that what follows stays in its line.
     const std::string_view source = tokens_.source();
-    const std::string_view cut = source.substr(
-        tokens_[launch.open].begin, tokens_[last].end - tokens_[launch.open].begin);
+    const std::string_view cut =
+        source.substr(tokens_[launch.open].begin, tokens_[last].end - tokens_[launch.open].begin);
     edits_.replace(tokens_[launch.open].begin, tokens_[last].end,
                    std::string(static_cast<std::size_t>(std::ranges::count(cut, '\n')), '\n'));
     const std::size_t arguments = tokens_.skip_directives(last + 1);
@@ -228,8 +228,8 @@ class Rewriter {
         called = fmt::format("wherry_template_{}", number);
         edits_.insert(tokens_[parameter.name_before].begin, " " + called + " ");
       }
-      name += fmt::format("{}{}{}", number++ == 0 ? "" : ", ", called,
-                          parameter.is_pack ? "..." : "");
+      name +=
+          fmt::format("{}{}{}", number++ == 0 ? "" : ", ", called, parameter.is_pack ? "..." : "");
     }
     return name + ">";
   }
@@ -276,8 +276,9 @@ class Rewriter {
     if (mode != "fibers") replace_thread_numbers(kernel);
     const std::string_view head =
         mode == "phases" ? "block("
-        : mode == "rows" ? "row(const int wherry_begin, const int wherry_end, const uint3 threadIdx, "
-                         : "thread(const bool wherry_inside, const uint3 threadIdx, ";
+        : mode == "rows"
+            ? "row(const int wherry_begin, const int wherry_end, const uint3 threadIdx, "
+            : "thread(const bool wherry_inside, const uint3 threadIdx, ";
     edits_.insert(
         tokens_[kernel.body_open].begin,
         fmt::format("{{ struct wherry_kernel {{ enum {{ mode = {0}{1} }}; {6}"
@@ -285,8 +286,8 @@ class Rewriter {
                     "__attribute__((always_inline)) static inline void "
                     "{5}const uint3 blockIdx, const dim3 blockDim, const dim3 gridDim{3}{4}) "
                     "{{ (void)blockIdx; (void)blockDim; (void)gridDim; {7}",
-                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head, guard_function,
-                    tokens_.new_line_for(kernel.body_open)));
+                    ours, mode, kernel.name, number == 0 ? "" : ", ", parameters, head,
+                    guard_function, tokens_.new_line_for(kernel.body_open)));
     edits_.insert(tokens_[kernel.body_close].end,
                   fmt::format(" }} }}; {0}launch<wherry_kernel, static_cast<void (*)({1})>(&{2})>"
                               "({3}); }}",
@@ -301,7 +302,8 @@ class Rewriter {
           tokens_.is(i, "__PRETTY_FUNCTION__"))
         replace_token(i, fmt::format("\"{}\"", kernel.name));
     }
-    if (!failure.empty()) edits_.insert(tokens_[kernel.begin].begin, "static_assert(false, \"" + failure + "\");");
+    if (!failure.empty())
+      edits_.insert(tokens_[kernel.begin].begin, "static_assert(false, \"" + failure + "\");");
   }
 
   // The condition in the body need not be asked where the loop has asked it.
@@ -315,15 +317,15 @@ class Rewriter {
   // The function that computes the guard. Without one, it always holds.
   std::string guard_in(const Guard& guard, const std::string& parameters) {
     const Part& condition = guard.condition;
-    return fmt::format("__attribute__((always_inline)) static inline bool guard(const uint3 "
-                       "threadIdx, const uint3 blockIdx, const dim3 blockDim, const dim3 "
-                       "gridDim{}{}) {{ (void)threadIdx; (void)blockIdx; (void)blockDim; "
-                       "(void)gridDim; {} return {}({}); }} ",
-                       parameters.empty() ? "" : ", ", parameters, guard.declarations,
-                       guard.returns ? "!" : "",
-                       condition.begin == condition.end
-                           ? "true"
-                           : line_with_thread_numbers(tokens_, condition.begin, condition.end));
+    return fmt::format(
+        "__attribute__((always_inline)) static inline bool guard(const uint3 "
+        "threadIdx, const uint3 blockIdx, const dim3 blockDim, const dim3 "
+        "gridDim{}{}) {{ (void)threadIdx; (void)blockIdx; (void)blockDim; "
+        "(void)gridDim; {} return {}({}); }} ",
+        parameters.empty() ? "" : ", ", parameters, guard.declarations, guard.returns ? "!" : "",
+        condition.begin == condition.end
+            ? "true"
+            : line_with_thread_numbers(tokens_, condition.begin, condition.end));
   }
 
   void replace_thread_numbers(const DeviceFunction& kernel) {

@@ -25,7 +25,8 @@ constexpr std::array<std::array<std::string_view, 13>, 6> forms = {{
 }  // namespace
 
 std::size_t thread_number_at(const Tokens& tokens, std::size_t i) {
-  if (i > 0 && is_one_of(tokens.text(i - 1), {"*", "/", "%", "-", ".", "->", "::", "!", "~"})) return 0;
+  if (i > 0 && is_one_of(tokens.text(i - 1), {"*", "/", "%", "-", ".", "->", "::", "!", "~"}))
+    return 0;
   for (const auto& form : forms) {
     std::string_view axis;
     std::size_t matched = 0;
@@ -41,7 +42,8 @@ std::size_t thread_number_at(const Tokens& tokens, std::size_t i) {
     }
     if (matched < form.size() && !form[matched].empty()) continue;
     // A call has a ( before it that is no part of the form.
-    if (form[0] == "(" && i > 0 && tokens.is_identifier(i - 1) && !tokens.is(i - 1, "return")) continue;
+    if (form[0] == "(" && i > 0 && tokens.is_identifier(i - 1) && !tokens.is(i - 1, "return"))
+      continue;
     if (!is_one_of(tokens.text(i + matched), {"*", "/", "%", ".", "["})) return matched;
   }
   return 0;
@@ -49,8 +51,8 @@ std::size_t thread_number_at(const Tokens& tokens, std::size_t i) {
 
 std::string thread_number_call(const Tokens& tokens, std::size_t i) {
   const std::string axis(tokens.text(i + (tokens.is(i, "(") ? 3 : 2)));
-  return "::wherry::kernels::global_index(blockIdx." + axis + ", blockDim." + axis + ", threadIdx." +
-         axis + ")";
+  return "::wherry::kernels::global_index(blockIdx." + axis + ", blockDim." + axis +
+         ", threadIdx." + axis + ")";
 }
 
 std::string line_with_thread_numbers(const Tokens& tokens, std::size_t from, std::size_t to) {

@@ -1,6 +1,6 @@
-// blockIdx.x * blockDim.x + threadIdx.x: the number of a thread in its row of the grid. The header's
-// global_index() computes it so that the compiler sees consecutive numbers, which the sum of
-// unsigned numbers hides, because it may wrap.
+// blockIdx.x * blockDim.x + threadIdx.x: the number of a thread in its row of the grid. The
+// header's global_index() computes it so that the compiler sees consecutive numbers, which the sum
+// of unsigned numbers hides, because it may wrap.
 #pragma once
 
 #include <cstddef>

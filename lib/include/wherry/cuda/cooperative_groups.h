@@ -1,4 +1,5 @@
-/* Cooperative groups: the block, tiles of a warp, the active lanes, and a grid of one block. C++17. */
+/* Cooperative groups: the block, tiles of a warp, the active lanes, and a grid of one block. C++17.
+ */
 #ifndef _COOPERATIVE_GROUPS_H_
 #define _COOPERATIVE_GROUPS_H_
 
@@ -91,8 +92,7 @@ class coalesced_group {
   template <typename T>
   __device__ T shfl_xor(T value, unsigned bits) const {
     const unsigned rank = thread_rank() ^ bits;
-    return ::wherry::kernels::shuffle(mask_, value,
-                                      lane_of(rank < size() ? rank : thread_rank()));
+    return ::wherry::kernels::shuffle(mask_, value, lane_of(rank < size() ? rank : thread_rank()));
   }
   __device__ int any(int predicate) const { return __any_sync(mask_, predicate); }
   __device__ int all(int predicate) const { return __all_sync(mask_, predicate); }
@@ -168,9 +168,15 @@ class thread_block_tile : public coalesced_group {
   unsigned tile_;
 };
 
-inline thread_block this_thread_block() { return {}; }
-inline grid_group this_grid() { return {}; }
-__device__ inline coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
+inline thread_block this_thread_block() {
+  return {};
+}
+inline grid_group this_grid() {
+  return {};
+}
+__device__ inline coalesced_group coalesced_threads() {
+  return coalesced_group(__activemask());
+}
 
 template <unsigned Size, typename Group>
 __device__ thread_block_tile<Size, Group> tiled_partition(const Group&) {

@@ -2,7 +2,7 @@
 #ifndef __DRIVER_TYPES_H__
 #define __DRIVER_TYPES_H__
 
-#include "vector_types.h"
 #include "../cuda_runtime_api.h"
+#include "vector_types.h"
 
 #endif

@@ -4,14 +4,18 @@
 
 #include "vector_types.h"
 
-#define WHERRY_MAKE(name, number)                                                              \
-  static inline constexpr name##1 make_##name##1(number x) { return name##1{x}; }              \
-  static inline constexpr name##2 make_##name##2(number x, number y) { return name##2{x, y}; } \
-  static inline constexpr name##3 make_##name##3(number x, number y, number z) {               \
-    return name##3{x, y, z};                                                                   \
-  }                                                                                            \
-  static inline constexpr name##4 make_##name##4(number x, number y, number z, number w) {     \
-    return name##4{x, y, z, w};                                                                \
+#define WHERRY_MAKE(name, number)                                                          \
+  static inline constexpr name##1 make_##name##1(number x) {                               \
+    return name##1 {x};                                                                    \
+  }                                                                                        \
+  static inline constexpr name##2 make_##name##2(number x, number y) {                     \
+    return name##2 {x, y};                                                                 \
+  }                                                                                        \
+  static inline constexpr name##3 make_##name##3(number x, number y, number z) {           \
+    return name##3 {x, y, z};                                                              \
+  }                                                                                        \
+  static inline constexpr name##4 make_##name##4(number x, number y, number z, number w) { \
+    return name##4 {x, y, z, w};                                                           \
   }
 
 WHERRY_MAKE(char, signed char)

@@ -5,22 +5,22 @@
 #include "host_defines.h"
 
 /* One type of 1 to 4 numbers: WHERRY_VECTORS(name, type of a number, alignments of 2 and 4). */
-#define WHERRY_VECTORS(name, number, two, four)                    \
-  struct name##1 {                                                 \
-    number x;                                                      \
-  };                                                               \
-  struct __attribute__((aligned(two))) name##2 {                   \
-    number x, y;                                                   \
-  };                                                               \
-  struct name##3 {                                                 \
-    number x, y, z;                                                \
-  };                                                               \
-  struct __attribute__((aligned(four))) name##4 {                  \
-    number x, y, z, w;                                             \
-  };                                                               \
-  typedef struct name##1 name##1;                                  \
-  typedef struct name##2 name##2;                                  \
-  typedef struct name##3 name##3;                                  \
+#define WHERRY_VECTORS(name, number, two, four)   \
+  struct name##1 {                                \
+    number x;                                     \
+  };                                              \
+  struct __attribute__((aligned(two))) name##2 {  \
+    number x, y;                                  \
+  };                                              \
+  struct name##3 {                                \
+    number x, y, z;                               \
+  };                                              \
+  struct __attribute__((aligned(four))) name##4 { \
+    number x, y, z, w;                            \
+  };                                              \
+  typedef struct name##1 name##1;                 \
+  typedef struct name##2 name##2;                 \
+  typedef struct name##3 name##3;                 \
   typedef struct name##4 name##4;
 
 WHERRY_VECTORS(char, signed char, 2, 4)
@@ -45,7 +45,9 @@ struct dim3 {
   constexpr dim3(unsigned int its_x = 1, unsigned int its_y = 1, unsigned int its_z = 1)
       : x(its_x), y(its_y), z(its_z) {}
   constexpr dim3(uint3 sizes) : x(sizes.x), y(sizes.y), z(sizes.z) {}
-  constexpr operator uint3() const { return uint3{x, y, z}; }
+  constexpr operator uint3() const {
+    return uint3{x, y, z};
+  }
 #endif
 };
 typedef struct dim3 dim3;

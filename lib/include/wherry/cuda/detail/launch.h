@@ -1,5 +1,5 @@
-/* Launches of kernels that `wherry nvcc` has compiled, and the loops that run their threads. Internal
- * to the headers in wherry/cuda. C++17.
+/* Launches of kernels that `wherry nvcc` has compiled, and the loops that run their threads.
+ * Internal to the headers in wherry/cuda. C++17.
  *
  * The rewritten kernel `void k(float* a) {...}` is
  *
@@ -39,12 +39,12 @@ namespace wherry::kernels {
 
 /* How the threads of a block run. */
 enum Mode {
-  loop,     /* in a loop that the compiler can vectorize */
+  loop,         /* in a loop that the compiler can vectorize */
   guarded_loop, /* the same; guard() says which threads of a row do something */
-  rows,     /* the loop over the threads of a row is inside other loops of the kernel */
-  indexed,  /* in a loop; functions that the kernel calls ask for the index */
-  fibers,   /* each on a stack of its own, because they may wait for each other */
-  phases,   /* in a loop for each part of the kernel between barriers */
+  rows,         /* the loop over the threads of a row is inside other loops of the kernel */
+  indexed,      /* in a loop; functions that the kernel calls ask for the index */
+  fibers,       /* each on a stack of its own, because they may wait for each other */
+  phases,       /* in a loop for each part of the kernel between barriers */
 };
 
 /* Values of a block that are the same for all of its threads. */
@@ -62,11 +62,10 @@ struct BlockShape {
 /* How a parameter reaches the thread's function: a copy for each thread; without the copy
  * constructor and the destructor, which belong to the host. */
 template <typename P>
-using Passed =
-    std::conditional_t<std::is_trivially_copy_constructible_v<P> &&
-                           std::is_trivially_move_constructible_v<P> &&
-                           std::is_trivially_destructible_v<P>,
-                       P, P&>;
+using Passed = std::conditional_t<std::is_trivially_copy_constructible_v<P> &&
+                                      std::is_trivially_move_constructible_v<P> &&
+                                      std::is_trivially_destructible_v<P>,
+                                  P, P&>;
 
 template <typename K, typename... P>
 __attribute__((always_inline)) inline void call_thread(bool inside, const uint3 thread,
@@ -372,8 +371,9 @@ void launch(P&... parameters) {
   /* Not yet in constructors of other files. */
   if (!is_registered<K, Stub, std::remove_cv_t<P>...>)
     register_kernel<K, std::remove_cv_t<P>...>(stub);
-  void* pointers[] = {const_cast<void*>(static_cast<const volatile void*>(__builtin_addressof(parameters)))...,
-                      nullptr};
+  void* pointers[] = {
+      const_cast<void*>(static_cast<const volatile void*>(__builtin_addressof(parameters)))...,
+      nullptr};
   cudaLaunchKernel(stub, grid, block, pointers, shared_bytes, stream);
 }
 

@@ -1,6 +1,6 @@
-/* The C++ overloads of the runtime API for typed pointers and for kernels, and older names. Internal
- * to the headers in wherry/cuda. C++17. Each does what the function of cuda_runtime_api.h with its
- * name does, with its errors. */
+/* The C++ overloads of the runtime API for typed pointers and for kernels, and older names.
+ * Internal to the headers in wherry/cuda. C++17. Each does what the function of cuda_runtime_api.h
+ * with its name does, with its errors. */
 #ifndef WHERRY_CUDA_OVERLOADS_H
 #define WHERRY_CUDA_OVERLOADS_H
 
@@ -119,8 +119,7 @@ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* min_grid_size, i
                                                            T kernel, SharedBytes shared_bytes,
                                                            int limit = 0) {
   cudaFuncAttributes attributes;
-  cudaError_t error =
-      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+  cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
   int device = 0, processors = 0, blocks = 0;
   if (error == cudaSuccess) error = cudaGetDevice(&device);
   if (error == cudaSuccess)
@@ -143,7 +142,11 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_si
 
 /* ---- Names of older versions ---- */
 
-inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
-inline cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
+inline cudaError_t cudaThreadSynchronize() {
+  return cudaDeviceSynchronize();
+}
+inline cudaError_t cudaThreadExit() {
+  return cudaDeviceReset();
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* Barriers, fences, votes and shuffles. Internal to the headers in wherry/cuda. C++17.
  *
- * A mask may name lanes that the block does not have, or that have ended. A lane whose source has no
- * value in the group gets its own, as on a GPU. */
+ * A mask may name lanes that the block does not have, or that have ended. A lane whose source has
+ * no value in the group gets its own, as on a GPU. */
 #ifndef WHERRY_CUDA_SYNCHRONIZATION_H
 #define WHERRY_CUDA_SYNCHRONIZATION_H
 
@@ -14,7 +14,9 @@
 
 /* ---- The block ---- */
 
-__device__ inline void __syncthreads() { wherryBlockBarrier(0, nullptr); }
+__device__ inline void __syncthreads() {
+  wherryBlockBarrier(0, nullptr);
+}
 __device__ inline int __syncthreads_count(int predicate) {
   return static_cast<int>(wherryBlockBarrier(predicate, nullptr));
 }
@@ -29,9 +31,15 @@ __device__ inline int __syncthreads_or(int predicate) {
 
 /* ---- Memory: a compiler and a processor keep the order of accesses across them ---- */
 
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_system() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 /* ---- The warp ---- */
 
@@ -39,7 +47,9 @@ inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 namespace wherry::kernels {
 
-__device__ inline unsigned lane() { return ::wherry::kernels::thread_rank() % 32; }
+__device__ inline unsigned lane() {
+  return ::wherry::kernels::thread_rank() % 32;
+}
 
 /* A value of at most 8 bytes as lanes exchange it. */
 template <typename T>
@@ -74,7 +84,8 @@ __device__ unsigned long long fold_lanes(unsigned mask, unsigned long long value
   const unsigned present = mask & ::wherry::kernels::lanes_of_warp();
   const unsigned long long* const values = wherryWarpExchange(mask, value);
   unsigned long long result = value;
-  for (unsigned lanes = present & ~(1u << ::wherry::kernels::lane()); lanes != 0; lanes &= lanes - 1)
+  for (unsigned lanes = present & ~(1u << ::wherry::kernels::lane()); lanes != 0;
+       lanes &= lanes - 1)
     result = fold(result, values[__builtin_ctz(lanes)]);
   wherryWarpBarrier(mask);
   return result;
@@ -97,7 +108,9 @@ __device__ T reduce(unsigned mask, T value, Fold fold) {
 
 }  // namespace wherry::kernels
 
-__device__ inline void __syncwarp(unsigned mask = __FULL_MASK) { wherryWarpBarrier(mask); }
+__device__ inline void __syncwarp(unsigned mask = __FULL_MASK) {
+  wherryWarpBarrier(mask);
+}
 /* The lanes that ask at the same place while all others of their warp wait or have ended. */
 __device__ __attribute__((noinline)) inline unsigned __activemask() {
   return wherryActiveLanes(__builtin_return_address(0));
@@ -108,7 +121,8 @@ template <typename T>
 __device__ T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
   const unsigned size = static_cast<unsigned>(width);
   const unsigned first = ::wherry::kernels::lane() & ~(size - 1);
-  return ::wherry::kernels::shuffle(mask, value, first + (static_cast<unsigned>(source) & (size - 1)));
+  return ::wherry::kernels::shuffle(mask, value,
+                                    first + (static_cast<unsigned>(source) & (size - 1)));
 }
 template <typename T>
 __device__ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
@@ -166,13 +180,15 @@ __device__ inline int __reduce_add_sync(unsigned mask, int value) {
   return ::wherry::kernels::reduce(mask, value, [](int a, int b) { return a + b; });
 }
 __device__ inline unsigned __reduce_min_sync(unsigned mask, unsigned value) {
-  return ::wherry::kernels::reduce(mask, value, [](unsigned a, unsigned b) { return b < a ? b : a; });
+  return ::wherry::kernels::reduce(mask, value,
+                                   [](unsigned a, unsigned b) { return b < a ? b : a; });
 }
 __device__ inline int __reduce_min_sync(unsigned mask, int value) {
   return ::wherry::kernels::reduce(mask, value, [](int a, int b) { return b < a ? b : a; });
 }
 __device__ inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
-  return ::wherry::kernels::reduce(mask, value, [](unsigned a, unsigned b) { return a < b ? b : a; });
+  return ::wherry::kernels::reduce(mask, value,
+                                   [](unsigned a, unsigned b) { return a < b ? b : a; });
 }
 __device__ inline int __reduce_max_sync(unsigned mask, int value) {
   return ::wherry::kernels::reduce(mask, value, [](int a, int b) { return a < b ? b : a; });
@@ -190,16 +206,21 @@ __device__ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value) {
 /* ---- Time ---- */
 
 /* Ticks of the processor's time-stamp counter, whose rate cudaDevAttrClockRate gives. */
-inline long long clock64() { return static_cast<long long>(__builtin_ia32_rdtsc()); }
+inline long long clock64() {
+  return static_cast<long long>(__builtin_ia32_rdtsc());
+}
 inline unsigned long long globaltimer() {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<unsigned long long>(now.tv_sec) * 1000000000ull +
          static_cast<unsigned long long>(now.tv_nsec);
 }
-inline void __nanosleep(unsigned) { __builtin_ia32_pause(); }
+inline void __nanosleep(unsigned) {
+  __builtin_ia32_pause();
+}
 [[noreturn]] inline void __trap() {
-  wherryKernelFailed((std::string("kernel ") + wherryThisBlock->kernel + " called __trap()").c_str());
+  wherryKernelFailed(
+      (std::string("kernel ") + wherryThisBlock->kernel + " called __trap()").c_str());
 }
 inline void __brkpt() {}
 

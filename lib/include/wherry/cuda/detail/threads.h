@@ -32,7 +32,9 @@ inline dim3 grid_dim() {
   const unsigned(&size)[3] = wherryThisBlock->gridDim;
   return dim3(size[0], size[1], size[2]);
 }
-inline void* dynamic_shared() { return wherryThisBlock->shared; }
+inline void* dynamic_shared() {
+  return wherryThisBlock->shared;
+}
 
 /* The thread's number in its block, x fastest. */
 __device__ inline unsigned thread_rank() {

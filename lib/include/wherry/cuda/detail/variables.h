@@ -49,8 +49,7 @@ cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t bytes, si
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t bytes,
-                                    size_t offset = 0,
-                                    cudaMemcpyKind kind = cudaMemcpyHostToDevice,
+                                    size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice,
                                     cudaStream_t stream = 0) {
   char* const to = wherry::kernels::part_of(symbol, bytes, offset);
   return to == nullptr ? cudaErrorInvalidValue : cudaMemcpyAsync(to, source, bytes, kind, stream);
@@ -61,7 +60,8 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* target, const T& symbol, size_t byte
                                       cudaMemcpyKind kind = cudaMemcpyDeviceToHost,
                                       cudaStream_t stream = 0) {
   const char* const from = wherry::kernels::part_of(symbol, bytes, offset);
-  return from == nullptr ? cudaErrorInvalidValue : cudaMemcpyAsync(target, from, bytes, kind, stream);
+  return from == nullptr ? cudaErrorInvalidValue
+                         : cudaMemcpyAsync(target, from, bytes, kind, stream);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* NVTX: ranges and marks that a profiler of NVIDIA shows. Wherry's traces have no marks of programs,
- * so these functions do nothing. C11 and C++. */
+/* NVTX: ranges and marks that a profiler of NVIDIA shows. Wherry's traces have no marks of
+ * programs, so these functions do nothing. C11 and C++. */
 #ifndef NVTX_VERSION
 #define NVTX_VERSION 3
 
@@ -10,9 +10,19 @@
 typedef uint64_t nvtxRangeId_t;
 typedef struct nvtxDomainRegistration_st* nvtxDomainHandle_t;
 typedef struct nvtxStringRegistration_st* nvtxStringHandle_t;
-enum { NVTX_COLOR_UNKNOWN = 0, NVTX_COLOR_ARGB = 1 };
-enum { NVTX_MESSAGE_UNKNOWN = 0, NVTX_MESSAGE_TYPE_ASCII = 1, NVTX_MESSAGE_TYPE_UNICODE = 2 };
-enum { NVTX_PAYLOAD_UNKNOWN = 0, NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1 };
+enum {
+  NVTX_COLOR_UNKNOWN = 0,
+  NVTX_COLOR_ARGB = 1
+};
+enum {
+  NVTX_MESSAGE_UNKNOWN = 0,
+  NVTX_MESSAGE_TYPE_ASCII = 1,
+  NVTX_MESSAGE_TYPE_UNICODE = 2
+};
+enum {
+  NVTX_PAYLOAD_UNKNOWN = 0,
+  NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1
+};
 typedef struct nvtxEventAttributes_st {
   uint16_t version;
   uint16_t size;
@@ -34,7 +44,9 @@ typedef struct nvtxEventAttributes_st {
   } message;
 } nvtxEventAttributes_t;
 
-static inline void nvtxInitialize(const void* reserved) { (void)reserved; }
+static inline void nvtxInitialize(const void* reserved) {
+  (void)reserved;
+}
 static inline int nvtxRangePushA(const char* message) {
   (void)message;
   return 0;
@@ -43,7 +55,9 @@ static inline int nvtxRangePushEx(const nvtxEventAttributes_t* attributes) {
   (void)attributes;
   return 0;
 }
-static inline int nvtxRangePop(void) { return 0; }
+static inline int nvtxRangePop(void) {
+  return 0;
+}
 static inline nvtxRangeId_t nvtxRangeStartA(const char* message) {
   (void)message;
   return 0;
@@ -52,10 +66,18 @@ static inline nvtxRangeId_t nvtxRangeStartEx(const nvtxEventAttributes_t* attrib
   (void)attributes;
   return 0;
 }
-static inline void nvtxRangeEnd(nvtxRangeId_t range) { (void)range; }
-static inline void nvtxMarkA(const char* message) { (void)message; }
-static inline void nvtxMarkEx(const nvtxEventAttributes_t* attributes) { (void)attributes; }
-static inline void nvtxNameOsThreadA(uint32_t thread, const char* name) { (void)thread, (void)name; }
+static inline void nvtxRangeEnd(nvtxRangeId_t range) {
+  (void)range;
+}
+static inline void nvtxMarkA(const char* message) {
+  (void)message;
+}
+static inline void nvtxMarkEx(const nvtxEventAttributes_t* attributes) {
+  (void)attributes;
+}
+static inline void nvtxNameOsThreadA(uint32_t thread, const char* name) {
+  (void)thread, (void)name;
+}
 static inline void nvtxNameCategoryA(uint32_t category, const char* name) {
   (void)category, (void)name;
 }
@@ -63,7 +85,9 @@ static inline nvtxDomainHandle_t nvtxDomainCreateA(const char* name) {
   (void)name;
   return 0;
 }
-static inline void nvtxDomainDestroy(nvtxDomainHandle_t domain) { (void)domain; }
+static inline void nvtxDomainDestroy(nvtxDomainHandle_t domain) {
+  (void)domain;
+}
 #define nvtxRangePush nvtxRangePushA
 #define nvtxRangeStart nvtxRangeStartA
 #define nvtxMark nvtxMarkA
