@@ -27,8 +27,9 @@ def main():
     options = sys.argv[3:]
     with tempfile.TemporaryDirectory() as folder:
         whole = [wherry, "nvcc", "-c", "-keep", source, "-o", "out.o", *options]
-        said = subprocess.run(whole + ["-v"], cwd=folder, check=True, capture_output=True, text=True)
-        commands = [shlex.split(line[2:]) for line in said.stderr.splitlines() if line.startswith("#$")]
+        said = subprocess.run(whole + ["-v"], cwd=folder, check=True, capture_output=True,
+                              text=True).stderr
+        commands = [shlex.split(line[2:]) for line in said.splitlines() if line.startswith("#$")]
         compiler = next(words for words in commands if "c++-cpp-output" in words)
         pairs = [(seconds(whole, folder), seconds(compiler, folder)) for _ in range(ROUNDS)]
     print(f"wherry nvcc      {statistics.median(a for a, _ in pairs):7.3f} s")

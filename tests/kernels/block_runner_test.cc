@@ -116,7 +116,8 @@ TEST_CASE("blocks of different sizes run on several workers at once") {
   for (unsigned worker = 0; worker < sums.size(); ++worker)
     workers.emplace_back([&sums, worker] {
       for (const unsigned threads : {1u, 33u, 7u, 256u, 64u})
-        run_block(threads, 1, 1, [&](unsigned) { sums[worker] += runner().block_barrier(1, nullptr); });
+        run_block(threads, 1, 1,
+                  [&](unsigned) { sums[worker] += runner().block_barrier(1, nullptr); });
     });
   for (std::thread& worker : workers) worker.join();
   constexpr unsigned expected = 1 + 33 * 33 + 7 * 7 + 256 * 256 + 64 * 64;

@@ -1,5 +1,5 @@
-// The rewriting of CUDA sources: what becomes of launches, kernels and variables, and how the threads
-// of a kernel run.
+// The rewriting of CUDA sources: what becomes of launches, kernels and variables, and how the
+// threads of a kernel run.
 #include "nvcc/rewriter.h"
 
 #include <catch2/catch.hpp>
@@ -60,7 +60,8 @@ TEST_CASE("a launch becomes a call behind its configuration") {
 }
 
 TEST_CASE("a launch over several lines keeps the number of lines that follow") {
-  const std::string text = rewrite("# 1 \"a.cu\"\nvoid f() {\n  k<<<1,\n      2>>>(x);\n  g();\n}\n");
+  const std::string text =
+      rewrite("# 1 \"a.cu\"\nvoid f() {\n  k<<<1,\n      2>>>(x);\n  g();\n}\n");
   // The call begins in line 2 again.
   const std::size_t call = text.find("\n# 2 \"a.cu\"\n  k");
   REQUIRE(call != std::string::npos);
@@ -92,7 +93,8 @@ TEST_CASE("a loop goes around the threads if these use neighbouring elements in 
   const std::string begin =
       "__global__ void k(float* a, float* x, float* y, int n) {\n"
       "  int j = blockIdx.x * blockDim.x + threadIdx.x;\n  if (j < n)\n";
-  CHECK(mode_of(begin + "    for (int i = 0; i < n; i++) y[j] += a[i * n + j] * x[i];\n}") == "rows");
+  CHECK(mode_of(begin + "    for (int i = 0; i < n; i++) y[j] += a[i * n + j] * x[i];\n}") ==
+        "rows");
   CHECK(mode_of(begin + "    for (int i = 0; i < n; i++) y[j] += a[j * n + i] * x[i];\n}") ==
         "guarded_loop");
   CHECK(mode_of(begin + "    for (int i = 0; i < j; i++) y[j] += a[i * n + j];\n}") ==
@@ -114,11 +116,12 @@ TEST_CASE("a kernel with barriers runs in parts, or in fibers if the parts canno
           "fibers");
   }
   SECTION("a thread that ends before a barrier") {
-    CHECK(mode_of(syncthreads + kernel + "  if (t == 3) return;\n  __syncthreads();\n}") == "fibers");
+    CHECK(mode_of(syncthreads + kernel + "  if (t == 3) return;\n  __syncthreads();\n}") ==
+          "fibers");
   }
   SECTION("a barrier in a function") {
-    CHECK(mode_of(syncthreads + "__device__ void f() { __syncthreads(); }\n" + kernel + "  f();\n}") ==
-          "fibers");
+    CHECK(mode_of(syncthreads + "__device__ void f() { __syncthreads(); }\n" + kernel +
+                  "  f();\n}") == "fibers");
   }
   SECTION("a barrier behind an operator") {
     CHECK(mode_of(syncthreads + "struct F { __device__ int operator()() { __syncthreads(); } };\n" +
@@ -159,7 +162,8 @@ TEST_CASE("what cannot work is refused with its place") {
     return result.errors[0];
   };
   CHECK(has(refused("texture<float> t;"), "x.cu:7: error: texture"));
-  CHECK(has(refused("\n__device__ void f() { asm volatile(\"bar.sync 0;\"); }"), "x.cu:8: error: inline"));
+  CHECK(has(refused("\n__device__ void f() { asm volatile(\"bar.sync 0;\"); }"),
+            "x.cu:8: error: inline"));
   CHECK(has(refused("__global__ void k() { k<<<1, 1>>>(); }"), "x.cu:7: error: a kernel cannot"));
   CHECK(has(refused("void f() { k<<<1, 1; }"), "x.cu:7: error: this <<<"));
   // Not PTX: the host's code.
@@ -167,14 +171,29 @@ TEST_CASE("what cannot work is refused with its place") {
 }
 
 TEST_CASE("options of nvcc are honoured, ignored or refused") {
-  const NvccOptions options =
-      parse_nvcc({"-O2", "-arch", "sm_90", "--gpu-code=sm_80", "-Xcompiler", "-Wall,-Wextra",
-                  "-I", "a,b", "--define-macro=X=1", "-std", "c++14", "k.cu", "o.o", "-lcudart", "-lm",
-                  "-o", "out", "-rdc", "true", "--threads=4"});
+  const NvccOptions options = parse_nvcc({"-O2",
+                                          "-arch",
+                                          "sm_90",
+                                          "--gpu-code=sm_80",
+                                          "-Xcompiler",
+                                          "-Wall,-Wextra",
+                                          "-I",
+                                          "a,b",
+                                          "--define-macro=X=1",
+                                          "-std",
+                                          "c++14",
+                                          "k.cu",
+                                          "o.o",
+                                          "-lcudart",
+                                          "-lm",
+                                          "-o",
+                                          "out",
+                                          "-rdc",
+                                          "true",
+                                          "--threads=4"});
   CHECK(options.compiling == std::vector<std::string>{"-O3"});
   CHECK(options.common == std::vector<std::string>{"-Wall", "-Wextra"});
-  CHECK(options.preprocessing ==
-        std::vector<std::string>{"-I", "a", "-I", "b", "-D", "X=1"});
+  CHECK(options.preprocessing == std::vector<std::string>{"-I", "a", "-I", "b", "-D", "X=1"});
   CHECK(options.linking == std::vector<std::string>{"o.o", "-lm"});
   CHECK(options.standard == "gnu++17");
   CHECK(options.relocatable);

@@ -123,15 +123,13 @@ class Driver {
 
   // As nvcc prints them: CMake learns from these lines what to link.
   void print_places() const {
-    const char* const path = std::getenv("PATH");
     const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
     const std::string base = installation_.include / "wherry";
     const Words includes{"-I" + base + "/cuda", "-I" + base, "-I" + installation_.include.string()};
     fmt::print(stderr,
-               "#$ _HERE_={}\n#$ TOP={}\n#$ PATH={}\n#$ INCLUDES={}\n#$ LIBRARIES={}\n"
+               "#$ _HERE_={}\n#$ TOP={}\n#$ INCLUDES={}\n#$ LIBRARIES={}\n"
                "#$ _ARCH_=-arch compute_90\n",
-               bin.string(), bin.parent_path().string(), path == nullptr ? "" : path,
-               quoted(includes), quoted(libraries()));
+               bin.string(), bin.parent_path().string(), quoted(includes), quoted(libraries()));
   }
   Words libraries() const {
     return {"-L" + installation_.link.string(), "-L" + installation_.library.string(),

@@ -4,6 +4,7 @@
 #define _COOPERATIVE_GROUPS_H_
 
 #include "cuda_runtime.h"
+#include "detail/synchronization.h"
 
 namespace cooperative_groups {
 

@@ -2,7 +2,9 @@
 #ifndef __DRIVER_TYPES_H__
 #define __DRIVER_TYPES_H__
 
-#include "../cuda_runtime_api.h"
 #include "vector_types.h"
+
+/* After it: both define dim3, and that of vector_types.h has conversions. */
+#include "../cuda_runtime_api.h"
 
 #endif

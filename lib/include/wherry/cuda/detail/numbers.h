@@ -10,6 +10,11 @@
 #include <cmath>
 #include <cstdlib>
 
+namespace wherry::kernels {
+__extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 Uint128;
+}  // namespace wherry::kernels
+
 inline constexpr int min(int a, int b) {
   return b < a ? b : a;
 }
@@ -323,10 +328,10 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
 }
 inline long long __mul64hi(long long a, long long b) {
-  return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
+  return static_cast<long long>(static_cast<wherry::kernels::Int128>(a) * b >> 64);
 }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+  return static_cast<unsigned long long>(static_cast<wherry::kernels::Uint128>(a) * b >> 64);
 }
 inline unsigned __sad(int a, int b, unsigned c) {
   return (a > b ? static_cast<unsigned>(a) - static_cast<unsigned>(b)

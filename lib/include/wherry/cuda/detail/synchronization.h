@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <string>
 #include <type_traits>
 
 #include "threads.h"
