@@ -81,9 +81,11 @@ int main() {
 REFUSED = [
     ("texture<float, 1> t;", "source.cu:1: error: texture"),
     ("__global__ void k() { asm(\"mov.u32 %0, 1;\"); }", "source.cu:1: error: inline PTX"),
-    ("__global__ void a() {}\n__global__ void b() { a<<<1, 1>>>(); }", "source.cu:2: error: a kernel"),
+    ("__global__ void a() {}\n__global__ void b() { a<<<1, 1>>>(); }",
+     "source.cu:2: error: a kernel"),
     ("#include <cublas_v2.h>", "cuBLAS"),
-    ("__global__ void k(int* p) {\n  int i = threadIdx.x;\n  __syncthreads();\n  p[i] = nothing;\n}",
+    ("__global__ void k(int* p) {\n  int i = threadIdx.x;\n  __syncthreads();\n"
+     "  p[i] = nothing;\n}",
      "source.cu:4:10: error: ‘nothing’"),
     ("void f() {\n  g<<<1,\n    1>>>();\n  h();\n}", "source.cu:4:3: error: ‘h’"),
 ]
@@ -91,8 +93,8 @@ REFUSED_OPTIONS = [("-ptx", "no PTX"), ("-lcublas", "GPU code"), ("--frobnicate"
                    ("missing.cu", "no such file")]
 
 FAILURES = {
-    "assert": ("cudaErrorAssert", "failures.cu:10: wrong_assertion: block: [0,0,0], thread: [3,0,0] "
-               "Assertion `i < n` failed"),
+    "assert": ("cudaErrorAssert", "failures.cu:10: wrong_assertion: block: [0,0,0], "
+               "thread: [3,0,0] Assertion `i < n` failed"),
     "deadlock": ("cudaErrorLaunchFailure", "kernel deadlock: the threads of block (0,0,0) wait"),
     "recursion": ("cudaSuccess", ""),
     "overflow": ("cudaErrorLaunchFailure", "needs more than the 128 KiB of stack"),
@@ -111,7 +113,8 @@ class Tests:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment,
                               cwd=self.folder, **options)
         if expect is not None and done.returncode != expect:
-            sys.exit(f"{' '.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}")
+            sys.exit(f"{' '.join(map(str, command))}: {done.returncode}\n"
+                     f"{done.stdout}{done.stderr}")
         return done
 
     def nvcc(self, *words, **options):
@@ -170,7 +173,8 @@ class Tests:
                    other_dot_cu=OTHER)
         expected = "0 7 10 1\n"
         # All at once; with a shared library; with an archive; one file's device code in another.
-        self.nvcc("-O1", "-std=c++14", "-D", "VALUE=7", "main.cu", "part.cu", "host.cpp", "-o", "all")
+        self.nvcc("-O1", "-std=c++14", "-D", "VALUE=7", "main.cu", "part.cu", "host.cpp", "-o",
+                  "all")
         self.check("three files", self.run(["./all"]).stdout == expected)
         self.nvcc("-O1", "-shared", "part.cu", "host.cpp", "-o", "libparts.so")
         self.nvcc("-O1", "-DVALUE=7", "main.cu", "-L.", "-lparts", "-Xlinker", "-rpath,$ORIGIN",
