@@ -1,5 +1,5 @@
 // A stack and a place to go on: what one thread of a block needs to wait for others. Boost.Context
-// switches between fibers of one worker (9 ns for a switch: docs/decisions/cuda-sources.md).
+// switches between fibers of one worker.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>

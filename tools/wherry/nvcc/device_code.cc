@@ -303,12 +303,16 @@ bool DeviceCode::is_reached(const DeviceFunction& function, const Names& names) 
          (function.in_class ? names.called : names.all).contains(function.name);
 }
 
-KernelNeeds DeviceCode::needs_of(const DeviceFunction& kernel, std::string_view without) const {
+KernelNeeds DeviceCode::needs_of(const DeviceFunction& kernel,
+                                 std::initializer_list<std::string_view> without) const {
   Names names;
   collect_names(kernel, names);
   // It uses its own index without asking for it.
   names.all.erase("threadIdx");
-  names.all.erase(without);
+  for (const std::string_view word : without) {
+    names.all.erase(word);
+    names.called.erase(word);
+  }
   return needs_of_names(std::move(names));
 }
 

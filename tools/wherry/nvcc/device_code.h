@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -60,8 +61,9 @@ class DeviceCode {
   const std::vector<DeviceFunction>& functions() const { return functions_; }
   const std::vector<DeviceVariable>& variables() const { return variables_; }
   const std::vector<Launch>& launches() const { return launches_; }
-  // Of a function that is a kernel with a body. `without`: a function that counts as doing nothing.
-  KernelNeeds needs_of(const DeviceFunction& kernel, std::string_view without = {}) const;
+  // Of a function that is a kernel with a body. `without`: functions that count as doing nothing.
+  KernelNeeds needs_of(const DeviceFunction& kernel,
+                       std::initializer_list<std::string_view> without = {}) const;
   // "file:line: error: ..." for each thing that cannot be compiled for Wherry.
   const std::vector<std::string>& refusals() const { return refusals_; }
 

@@ -69,9 +69,34 @@ void KernelBody::read_names() {
       if (!is_index(tokens_.text(i)) && before != "." && before != "->")
         modified_.insert(tokens_.text(i));
   }
+  for (std::size_t i = kernel_.body_open; i < kernel_.body_close; ++i)
+    if (is_one_of(tokens_.text(i), {"(", ","}) && tokens_.is_identifier(i + 1) &&
+        is_one_of(tokens_.text(i + 2), {")", ","}) && may_change_arguments(i))
+      modified_.insert(tokens_.text(i + 1));
   for (const Parameter& parameter :
        function_parameters(tokens_, kernel_.params_open, kernel_.params_close))
     parameters_.push_back(parameter);
+}
+
+// The ( or , at i is before an argument: whether the call may be of a function that takes
+// references.
+bool KernelBody::may_change_arguments(std::size_t i) const {
+  while (i > kernel_.body_open && !tokens_.is(i, "(")) {
+    if (is_one_of(tokens_.text(i), {";", "{", "}"})) return false;
+    --i;
+    if (is_one_of(tokens_.text(i), {")", "]", "}"})) i = tokens_.partner(i) - 1;
+  }
+  std::size_t callee = i - 1;
+  if (tokens_.is(callee, ">")) callee = tokens_.opening_angle(callee) - 1;
+  if (!tokens_.is_identifier(callee)) return false;
+  const std::string_view name = tokens_.text(callee);
+  if (is_one_of(name, {"swap", "exchange"})) return true;
+  for (std::size_t j = kernel_.params_open; j < kernel_.params_close; ++j)
+    if (tokens_.is(j, name)) return true;  // an object that is called
+  return std::ranges::any_of(code_.functions(), [&](const DeviceFunction& each) {
+    return each.name == name && !each.is_kernel &&
+           tokens_.in_one_line(each.params_open, each.params_close).find('&') != std::string::npos;
+  });
 }
 
 // Whether the token at i ends an operand, so that an operator after it is a binary one.
@@ -170,7 +195,7 @@ bool KernelBody::is_pure_token(std::size_t i, const Part& part, bool uniform) co
 std::optional<Declaration> KernelBody::read_declaration(const Part& part) const {
   std::size_t i = part.begin;
   const auto skip_qualifiers = [&] {
-    while (is_one_of(tokens_.text(i), {"const", "register"})) ++i;
+    while (is_one_of(tokens_.text(i), {"const", "register", "constexpr"})) ++i;
   };
   Declaration declaration;
   std::string type;
@@ -211,6 +236,12 @@ std::optional<Declaration> KernelBody::read_declaration(const Part& part) const 
     }
     if (!tokens_.is_identifier(i)) return std::nullopt;
     declarator.name = tokens_.text(i++);
+    if (i < part.end && tokens_.is(i, "[")) {
+      const std::size_t begin = i;
+      while (i < part.end && tokens_.is(i, "[")) i = tokens_.partner(i) + 1;
+      declarator.extents = {begin, i};
+      declarator.is_simple = false;
+    }
     const std::string_view next = i < part.end ? tokens_.text(i) : "";
     if (next == "=") {
       const std::size_t begin = ++i;
@@ -222,7 +253,7 @@ std::optional<Declaration> KernelBody::read_declaration(const Part& part) const 
       declarator.initializer = {begin, i};
       if (tokens_.is(begin, "{")) declarator.is_simple = false;
     } else if (!next.empty() && next != ",") {
-      if (!is_one_of(next, {"[", "(", "{"})) return std::nullopt;
+      if (!is_one_of(next, {"(", "{"})) return std::nullopt;
       declarator.is_simple = false;
       while (i < part.end && !tokens_.is(i, ",")) {
         if (is_one_of(tokens_.text(i), {"(", "[", "{"})) i = tokens_.partner(i);
@@ -254,10 +285,20 @@ bool KernelBody::is_template_type(std::string_view word) const {
 bool KernelBody::is_declared_twice(const std::string& name) const {
   int times = 0;
   for (std::size_t i = kernel_.body_open; i < kernel_.body_close; ++i)
-    if (tokens_.is(i, name) && is_one_of(tokens_.text(i + 1), {"=", ";", ",", "["}) &&
-        (tokens_.is_identifier(i - 1) || tokens_.is(i - 1, "*")) && !tokens_.is(i - 1, "return"))
+    if (tokens_.is(i, name) && is_one_of(tokens_.text(i + 1), {"=", ";", ",", "[", ":"}) &&
+        follows_type(i))
       ++times;
   return times > 1;
+}
+
+// Whether the tokens before i can be the type of a declaration, and not a factor.
+bool KernelBody::follows_type(std::size_t i) const {
+  std::size_t last = i - 1;
+  while (is_one_of(tokens_.text(last), {"*", "&", "const", "__restrict__"})) --last;
+  if (!tokens_.is_identifier(last) || tokens_.is(last, "return")) return false;
+  if (last == i - 1) return true;
+  return is_built_in_type(tokens_.text(last)) || tokens_.is_identifier(last - 1) ||
+         is_one_of(tokens_.text(last - 1), {";", "{", "}", "(", "::", ">"});
 }
 
 // The declarator's type, with the const of what a pointer points to.

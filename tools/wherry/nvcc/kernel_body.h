@@ -25,6 +25,7 @@ struct Declarator {
   std::string name;
   std::string type;       // with * and without const: of its elements if it is an array
   Part initializer;       // empty: none
+  Part extents;           // of an array, with their brackets; empty: it is none
   bool is_simple = true;  // no reference, array, or initializer in ( ) or { }
 };
 struct Declaration {
@@ -76,6 +77,8 @@ class KernelBody {
 
  private:
   void read_names();
+  bool follows_type(std::size_t i) const;
+  bool may_change_arguments(std::size_t i) const;
   bool is_operand_end(std::size_t i) const;
   bool is_declaration_of(std::size_t i) const;
   std::size_t template_end(std::size_t i) const;

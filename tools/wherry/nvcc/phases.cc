@@ -22,6 +22,31 @@ struct Local {
   std::string prologue;  // what makes it visible in a later part; empty: it is the block's
 };
 
+// Whether the name is a variable of the kernel that stands for the block in cooperative groups.
+bool is_block_group(const Tokens& tokens, const DeviceFunction& kernel, std::string_view name) {
+  for (std::size_t i = kernel.body_open; i < kernel.body_close; ++i) {
+    if (!tokens.is(i, "this_thread_block") || !tokens.is(i + 1, "(")) continue;
+    std::size_t at = i;
+    while (tokens.is(at - 1, "::")) at -= 2;
+    if (tokens.is(at - 1, "=") && tokens.is(at - 2, name)) return true;
+  }
+  return false;
+}
+
+// __syncthreads(); or group::sync(block); or block.sync(); at i: how many tokens it has. 0: it is
+// none.
+std::size_t barrier_length(const Tokens& tokens, const DeviceFunction& kernel, std::size_t i) {
+  if (tokens.is(i, "__syncthreads") && tokens.is(i + 3, ";")) return 4;
+  if (tokens.is(i + 1, ".") && tokens.is(i + 2, "sync") && tokens.is(i + 5, ";") &&
+      is_block_group(tokens, kernel, tokens.text(i)))
+    return 6;
+  const std::size_t name = tokens.is(i + 1, "::") ? i + 2 : i;
+  if (tokens.is(name, "sync") && tokens.is(name + 3, ")") && tokens.is(name + 4, ";") &&
+      is_block_group(tokens, kernel, tokens.text(name + 2)))
+    return name + 5 - i;
+  return 0;
+}
+
 class Splitter {
  public:
   Splitter(const Tokens& tokens, const DeviceCode& code, const DeviceFunction& kernel)
@@ -75,12 +100,10 @@ class Splitter {
   // ---- Statements ----
 
   bool has_barrier(const Part& part) const {
-    for (std::size_t i = part.begin; i < part.end; ++i)
-      if (tokens_.is(i, "__syncthreads")) return true;
-    return false;
+    return body_.has_word(part, "__syncthreads") || body_.has_word(part, "sync");
   }
   bool is_barrier(const Part& part) const {
-    return tokens_.is(part.begin, "__syncthreads") && part.end == part.begin + 4;
+    return barrier_length(tokens_, kernel_, part.begin) == part.end - part.begin;
   }
 
   // Variables of a run that is not closed yet, which differ between the threads of a row.
@@ -280,6 +303,9 @@ class Splitter {
   // Whether the statement declares constants of the block, which need no thread. Then it stays
   // outside of the loops.
   bool is_of_block(const Part& statement) {
+    if (tokens_.is(statement.begin, "constexpr") || tokens_.is(statement.begin, "static"))
+      return true;
+    if (declares_block_group(statement)) return true;
     const auto declaration = body_.read_declaration({statement.begin, statement.end - 1});
     if (!declaration) return false;
     for (const Declarator& each : declaration->declarators)
@@ -292,6 +318,23 @@ class Splitter {
       locals_.push_back({each.name, ""});
     }
     return true;
+  }
+
+  bool declares_block_group(const Part& statement) const {
+    return body_.has_word(statement, "this_thread_block") && tokens_.is(statement.end - 2, ")") &&
+           body_.has_word(statement, "=") && !tokens_.is(statement.begin, "{");
+  }
+
+  // A declaration of a kind that read_declaration() does not know.
+  bool may_declare(const Part& statement) const {
+    const std::string_view first = tokens_.text(statement.begin);
+    if (is_one_of(first,
+                  {"using", "typedef", "struct", "class", "enum", "union", "volatile", "typename",
+                   "extern", "const", "unsigned", "int", "float", "double", "auto"}))
+      return true;
+    const bool is_keyword = is_one_of(first, {"return", "delete", "else", "goto", "do", "new"});
+    return !is_keyword && tokens_.is_identifier(statement.begin) &&
+           tokens_.is_identifier(statement.begin + 1);
   }
 
   // ---- Parts ----
@@ -342,9 +385,8 @@ class Splitter {
   std::string cross(const Part& statement, std::size_t run_end, std::size_t scope_end) {
     const auto declaration = body_.read_declaration({statement.begin, statement.end - 1});
     if (!declaration) {
-      // A type, an alias or something that is not understood: harmless if no later part uses it.
-      if (is_one_of(tokens_.text(statement.begin), {"using", "typedef", "struct", "class", "enum"}))
-        fail();
+      // A later part may use it.
+      if (may_declare(statement) && run_end + 1 < scope_end) fail();
       return {};
     }
     std::string storage;
@@ -376,12 +418,21 @@ class Splitter {
         continue;
       }
       if (!is_used) continue;
-      if (!each.is_simple || !declaration->has_plain_type) fail();
+      const bool is_array = each.extents.begin != each.extents.end;
+      if ((!each.is_simple && !is_array) || !declaration->has_plain_type) fail();
       is_replaced = true;
-      storage += fmt::format("::wherry::kernels::PerThread<{0}> wherry_all_{1}; ",
-                             body_.type_of(statement, each), each.name);
+      const std::string type = body_.type_of(statement, each);
+      const std::string extents = tokens_.in_one_line(each.extents.begin, each.extents.end);
+      storage += fmt::format("::wherry::kernels::PerThread<{}{}> wherry_all_{}; ", type, extents,
+                             each.name);
       replacement += reference_to(each.name);
-      if (has_value) replacement += fmt::format("{} = {}; ", each.name, value);
+      if (has_value && is_array)
+        replacement += fmt::format(
+            "{{ {0} wherry_values{1} = {2}; __builtin_memcpy({3}, wherry_values, "
+            "sizeof wherry_values); }} ",
+            type, extents, value, each.name);
+      else if (has_value)
+        replacement += fmt::format("{} = {}; ", each.name, value);
       locals_.push_back({each.name, reference_to(each.name)});
     }
     if (is_replaced) {
@@ -405,6 +456,17 @@ class Splitter {
 };
 
 }  // namespace
+
+bool waits_in_barriers_only(const Tokens& tokens, const DeviceCode& code,
+                            const DeviceFunction& kernel) {
+  if (code.needs_of(kernel, {"__syncthreads", "sync"}).waits) return false;
+  for (std::size_t i = kernel.body_open; i < kernel.body_close; ++i) {
+    if (!tokens.is(i, "sync")) continue;
+    const std::size_t back = tokens.is(i - 1, "::") || tokens.is(i - 1, ".") ? 2 : 0;
+    if (barrier_length(tokens, kernel, i - back) == 0) return false;
+  }
+  return true;
+}
 
 std::optional<std::vector<Edit>> split_into_phases(const Tokens& tokens, const DeviceCode& code,
                                                    const DeviceFunction& kernel) {

@@ -33,8 +33,12 @@ std::optional<std::vector<Edit>> split_into_rows(const Tokens& tokens, const Dev
                                                  const DeviceFunction& kernel,
                                                  const std::optional<Guard>& guard);
 
-// Nothing: the kernel cannot be split. Requires: the kernel has a body, and waits nowhere but in
-// __syncthreads() of its own.
+// Whether the kernel waits nowhere but in barriers of the block that are statements of its own
+// body.
+bool waits_in_barriers_only(const Tokens& tokens, const DeviceCode& code,
+                            const DeviceFunction& kernel);
+
+// Nothing: the kernel cannot be split. Requires: it waits in barriers only.
 std::optional<std::vector<Edit>> split_into_phases(const Tokens& tokens, const DeviceCode& code,
                                                    const DeviceFunction& kernel);
 

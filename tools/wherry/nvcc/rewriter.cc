@@ -256,7 +256,7 @@ class Rewriter {
     const KernelNeeds needs = code_.needs_of(kernel);
     const bool asks = ask_in_nested_functions(kernel) || needs.thread_index;
     std::string_view mode = needs.waits ? "fibers" : asks ? "indexed" : "loop";
-    if (needs.waits && !asks && !code_.needs_of(kernel, "__syncthreads").waits)
+    if (needs.waits && !asks && waits_in_barriers_only(tokens_, code_, kernel))
       if (const auto parts = split_into_phases(tokens_, code_, kernel)) {
         mode = "phases";
         for (const Edit& part : *parts) edits_.replace(part.begin, part.end, part.text);

@@ -136,6 +136,11 @@ class thread_block_tile : public coalesced_group {
         rank_(rank_of_block % Size),
         tile_(rank_of_block / Size) {}
 
+  /* A tile is the same whatever it was made from. */
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<Size, Other>& other)
+      : coalesced_group(other), rank_(other.thread_rank()), tile_(other.meta_group_rank()) {}
+
   static constexpr unsigned size() { return Size; }
   static constexpr unsigned num_threads() { return Size; }
   unsigned thread_rank() const { return rank_; }
@@ -167,6 +172,29 @@ class thread_block_tile : public coalesced_group {
 
   unsigned rank_;
   unsigned tile_;
+};
+
+/* Any of these groups but the grid. */
+class thread_group {
+ public:
+  thread_group(const thread_block&) : lanes_(0), is_block_(true) {}
+  thread_group(const coalesced_group& group) : lanes_(group), is_block_(false) {}
+
+  __device__ void sync() const {
+    if (is_block_)
+      __syncthreads();
+    else
+      lanes_.sync();
+  }
+  unsigned size() const { return is_block_ ? thread_block::size() : lanes_.size(); }
+  unsigned num_threads() const { return size(); }
+  __device__ unsigned thread_rank() const {
+    return is_block_ ? ::wherry::kernels::thread_rank() : lanes_.thread_rank();
+  }
+
+ private:
+  coalesced_group lanes_;
+  bool is_block_;
 };
 
 inline thread_block this_thread_block() {
