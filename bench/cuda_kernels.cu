@@ -103,7 +103,8 @@ void atax_by_hand(wherry::stream& stream, const float* a, const float* x, float*
   });
   stream.parallel_for(n, [=](std::size_t begin, std::size_t end) {
     for (int i = 0; i < n; ++i)
-      for (std::size_t j = begin; j < end; ++j) y[j] += a[static_cast<std::size_t>(i) * n + j] * t[i];
+      for (std::size_t j = begin; j < end; ++j)
+        y[j] += a[static_cast<std::size_t>(i) * n + j] * t[i];
   });
 }
 
@@ -153,7 +154,8 @@ void tiled_product_by_hand(wherry::stream& stream, const float* a, const float* 
 double milliseconds(const auto& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 double median(std::vector<double> values) {
@@ -182,8 +184,7 @@ int main(int argc, char** argv) {
   wherry::stream stream(runtime.device(0));
   cudaStream_t on = stream.handle();
   float *a, *b, *c, *d, *x, *y, *t;
-  for (float** each : {&a, &b, &c, &d})
-    CHECK(cudaMallocManaged(each, sizeof(float) * n * n));
+  for (float** each : {&a, &b, &c, &d}) CHECK(cudaMallocManaged(each, sizeof(float) * n * n));
   for (float** each : {&x, &y, &t}) CHECK(cudaMallocManaged(each, sizeof(float) * n));
   for (int i = 0; i < n * n; ++i) a[i] = b[i] = i % 16 * 0.001f;
   for (int i = 0; i < n; ++i) x[i] = y[i] = t[i] = i % 8 * 0.001f;
@@ -192,26 +193,31 @@ int main(int argc, char** argv) {
   const dim3 block(32, 8), grid((n + 31) / 32, (n + 7) / 8);
   const dim3 line(256), lines((n + 255) / 256);
   std::printf("%-16s %10s %10s %8s %8s\n", "", "kernel ms", "by hand", "ratio", "at most");
-  compare("2DCONV", 1.2, [&] { convolution<<<grid, block, 0, on>>>(a, c, n, n), finish(); },
-          [&] { convolution_by_hand(stream, a, c, n, n), finish(); });
-  compare("ATAX", 1.2,
-          [&] {
-            atax_1<<<lines, line, 0, on>>>(a, x, t, n);
-            atax_2<<<lines, line, 0, on>>>(a, y, t, n);
-            finish();
-          },
-          [&] { atax_by_hand(stream, a, x, t, y, n), finish(); });
-  compare("GESUMMV", 1.2, [&] { gesummv<<<lines, line, 0, on>>>(a, b, x, y, t, n), finish(); },
-          [&] { gesummv_by_hand(stream, a, b, x, y, t, n), finish(); });
+  compare(
+      "2DCONV", 1.2, [&] { convolution<<<grid, block, 0, on>>>(a, c, n, n), finish(); },
+      [&] { convolution_by_hand(stream, a, c, n, n), finish(); });
+  compare(
+      "ATAX", 1.2,
+      [&] {
+        atax_1<<<lines, line, 0, on>>>(a, x, t, n);
+        atax_2<<<lines, line, 0, on>>>(a, y, t, n);
+        finish();
+      },
+      [&] { atax_by_hand(stream, a, x, t, y, n), finish(); });
+  compare(
+      "GESUMMV", 1.2, [&] { gesummv<<<lines, line, 0, on>>>(a, b, x, y, t, n), finish(); },
+      [&] { gesummv_by_hand(stream, a, b, x, y, t, n), finish(); });
   const int m = n / 2;
   const dim3 grid_m((m + 31) / 32, (m + 7) / 8);
-  compare("GEMM", 1.2, [&] { gemm<<<grid_m, block, 0, on>>>(a, b, c, m), finish(); },
-          [&] { gemm_by_hand(stream, a, b, c, m), finish(); });
-  compare("tiled product", 3,
-          [&] {
-            tiled_product<<<dim3(m / tile, m / tile), dim3(tile, tile), 0, on>>>(a, b, d, m);
-            finish();
-          },
-          [&] { tiled_product_by_hand(stream, a, b, d, m), finish(); });
+  compare(
+      "GEMM", 1.2, [&] { gemm<<<grid_m, block, 0, on>>>(a, b, c, m), finish(); },
+      [&] { gemm_by_hand(stream, a, b, c, m), finish(); });
+  compare(
+      "tiled product", 3,
+      [&] {
+        tiled_product<<<dim3(m / tile, m / tile), dim3(tile, tile), 0, on>>>(a, b, d, m);
+        finish();
+      },
+      [&] { tiled_product_by_hand(stream, a, b, d, m), finish(); });
   return 0;
 }

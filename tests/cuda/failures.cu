@@ -9,7 +9,9 @@ __global__ void wrong_assertion(int n) {
   __syncthreads();
   assert(i < n);
 }
-__device__ int bit(int i) { return i & 1; }
+__device__ int bit(int i) {
+  return i & 1;
+}
 __global__ void deadlock() {
   if (bit(threadIdx.x))
     __syncwarp();
@@ -22,9 +24,15 @@ __device__ int deep(int n) {
   __syncthreads();
   return n == 0 ? 0 : deep(n - 1) + space[n % 1024];
 }
-__global__ void recursion(int depth, int* out) { *out = deep(depth); }
-__global__ void illegal(int* p) { p[threadIdx.x] = 1; }
-__global__ void trap() { __trap(); }
+__global__ void recursion(int depth, int* out) {
+  *out = deep(depth);
+}
+__global__ void illegal(int* p) {
+  p[threadIdx.x] = 1;
+}
+__global__ void trap() {
+  __trap();
+}
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";

@@ -1,4 +1,5 @@
-// The language of kernels, feature by feature. Prints the name of each check that fails, and a count.
+// The language of kernels, feature by feature. Prints the name of each check that fails, and a
+// count.
 #include <assert.h>
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -13,13 +14,13 @@
 namespace cg = cooperative_groups;
 
 static int checks = 0, failures = 0;
-#define EXPECT(condition)                                                   \
-  do {                                                                      \
-    ++checks;                                                               \
-    if (!(condition)) {                                                     \
-      ++failures;                                                           \
-      std::printf("line %d: %s is not so\n", __LINE__, #condition);         \
-    }                                                                       \
+#define EXPECT(condition)                                           \
+  do {                                                              \
+    ++checks;                                                       \
+    if (!(condition)) {                                             \
+      ++failures;                                                   \
+      std::printf("line %d: %s is not so\n", __LINE__, #condition); \
+    }                                                               \
   } while (0)
 #define FINISH() EXPECT(cudaDeviceSynchronize() == cudaSuccess)
 
@@ -50,16 +51,26 @@ template <typename P>
 __global__ void use_pair(int* out, P pair) {
   *out = pair.first + static_cast<int>(pair.second);
 }
-__global__ void unnamed(int* out, int, float*) { *out = 9; }
-__global__ void converted(double* out, double value, dim3 size) { *out = value * size.x; }
+__global__ void unnamed(int* out, int, float*) {
+  *out = 9;
+}
+__global__ void converted(double* out, double value, dim3 size) {
+  *out = value * size.x;
+}
 namespace scope {
-__global__ void inside(int* out) { *out = 11; }
+__global__ void inside(int* out) {
+  *out = 11;
+}
 }  // namespace scope
-extern "C" __global__ void c_linkage(int* out) { *out = 12; }
+extern "C" __global__ void c_linkage(int* out) {
+  *out = 12;
+}
 __global__ void declared_first(int* out);
 #define LAUNCH(kernel, ...) kernel<<<1, 1>>>(__VA_ARGS__)
-#define KERNEL_OF(name, value) \
-  __global__ void name(int* out) { *out = value; }
+#define KERNEL_OF(name, value)     \
+  __global__ void name(int* out) { \
+    *out = value;                  \
+  }
 KERNEL_OF(from_macro, 13)
 
 void test_launches() {
@@ -107,7 +118,9 @@ void test_launches() {
   EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
   EXPECT(cudaGetLastError() == cudaSuccess);
 }
-__global__ void declared_first(int* out) { *out = 14; }
+__global__ void declared_first(int* out) {
+  *out = 14;
+}
 
 // ---- Kernels by their address ----
 
@@ -181,7 +194,9 @@ __managed__ int both[2] = {20, 30};
 static __device__ volatile int hidden;
 __device__ int (*operation)(int);
 
-__device__ int twice(int x) { return 2 * x; }
+__device__ int twice(int x) {
+  return 2 * x;
+}
 __global__ void use_variables(float* out) {
   counter += table[2];
   hidden = 4;
@@ -315,7 +330,8 @@ __global__ void lanes(unsigned* out) {
   out[threadIdx.x] = value;
   out[64 + threadIdx.x] = __ballot_sync(0xffffffff, lane % 4 == 0);
   out[128 + threadIdx.x] = __shfl_up_sync(0xffffffff, lane, 2, 8);
-  const int any = __any_sync(0xffffffff, threadIdx.x == 40), all = __all_sync(0xffffffff, lane < 32);
+  const int any = __any_sync(0xffffffff, threadIdx.x == 40),
+            all = __all_sync(0xffffffff, lane < 32);
   out[192 + threadIdx.x] = any * 2 + all;
   if (lane < 8) {
     out[256 + threadIdx.x] = __activemask();
@@ -415,9 +431,15 @@ void test_atomics() {
 
 // ---- Functions, loops, lambdas ----
 
-__device__ int factorial(int n) { return n <= 1 ? 1 : n * factorial(n - 1); }
-__host__ __device__ inline float half_of(float x) { return x / 2; }
-__device__ int index_in_function() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ int factorial(int n) {
+  return n <= 1 ? 1 : n * factorial(n - 1);
+}
+__host__ __device__ inline float half_of(float x) {
+  return x / 2;
+}
+__device__ int index_in_function() {
+  return blockIdx.x * blockDim.x + threadIdx.x;
+}
 struct Scale {
   float factor;
   __device__ float operator()(float x) const { return factor * x + threadIdx.x; }
@@ -432,9 +454,14 @@ __global__ void various(int* out, int n) {
   const auto own = [=](int x) { return x + i; };
   const auto other = [](int x) { return x + static_cast<int>(threadIdx.x); };
   switch (i % 3) {
-    case 0: out[i] = factorial(5); break;
-    case 1: out[i] = own(1); break;
-    default: out[i] = other(100);
+    case 0:
+      out[i] = factorial(5);
+      break;
+    case 1:
+      out[i] = own(1);
+      break;
+    default:
+      out[i] = other(100);
   }
 }
 __global__ void odd_only(int* out, int n) {
@@ -480,7 +507,9 @@ void test_functions() {
   EXPECT(real[4] == 13.25 && real[5] == 1 && real[6] == 5 && real[7] == 1 + 10 + 5);
 }
 
-__global__ void speak() { printf("block %u says %s\n", blockIdx.x, "hello"); }
+__global__ void speak() {
+  printf("block %u says %s\n", blockIdx.x, "hello");
+}
 
 int main() {
   nvtxRangePushA("tests");

@@ -139,12 +139,13 @@ class Tests:
                 self.check(f"{source.name} on {devices} devices", re.fullmatch(pattern, said), said)
 
     def language(self):
-        program = self.folder / "language"
-        self.nvcc("-O1", self.root / "tests/cuda/language.cu", "-o", program)
-        for devices in DEVICES:
-            said = self.run([program], devices, expect=None).stdout
-            expected = r"block 0 says hello\n0 of \d+ checks failed\n"
-            self.check(f"language.cu on {devices} devices", re.fullmatch(expected, said), said)
+        for name, expected in (("language", r"block 0 says hello\n0 of \d+ checks failed\n"),
+                               ("idioms", r"0 checks failed\n")):
+            program = self.folder / name
+            self.nvcc("-O1", self.root / f"tests/cuda/{name}.cu", "-o", program)
+            for devices in DEVICES:
+                said = self.run([program], devices, expect=None).stdout
+                self.check(f"{name}.cu on {devices} devices", re.fullmatch(expected, said), said)
 
     def failures(self):
         program = self.folder / "failures"

@@ -4,7 +4,7 @@
 
 struct Graph {
   int nodes;
-  const int* first;    // first[i] to first[i + 1]: the edges of node i
+  const int* first;  // first[i] to first[i + 1]: the edges of node i
   const int* targets;
 };
 

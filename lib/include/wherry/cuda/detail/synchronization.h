@@ -206,7 +206,7 @@ __device__ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value) {
 
 /* ---- Time ---- */
 
-/* Ticks of the processor's time-stamp counter, whose rate cudaDevAttrClockRate gives. */
+/* Ticks of the processor's time-stamp counter, whose rate is about that of cudaDevAttrClockRate. */
 inline long long clock64() {
   return static_cast<long long>(__builtin_ia32_rdtsc());
 }
