@@ -28,6 +28,9 @@ class BlockRunner {
   // See kernel_code.h. Throws std::system_error if there is no memory for the stacks.
   void run(const wherryKernelBlock& block, void (*function)(void*), void* closure);
 
+  // Whether a block of threads that can wait runs.
+  bool is_running() const { return current_ != nullptr; }
+
   unsigned block_barrier(int predicate, int* all);
   void warp_barrier(unsigned mask);
   const unsigned long long* warp_exchange(unsigned mask, unsigned long long value);

@@ -483,6 +483,52 @@ __global__ void numbers(double* out) {
   out[7] = isnan(nanf("")) + fmaf(2, 3, 4) + hypot(3.0, 4.0);
 }
 
+// Loops that go around the loop over the threads: neighbours use neighbouring elements in them.
+__global__ void product(const float* a, const float* b, float* c, int n) {
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  const int i = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= n || j >= n) return;
+  float sum = 1;
+  for (int k = 0; k < n; ++k) sum += a[i * n + k] * b[k * n + j];
+  c[i * n + j] = sum;
+}
+__global__ void columns(const float* a, float* sums, int n, int first) {
+  int j = threadIdx.x + blockDim.x * blockIdx.x;
+  first += 1;
+  if (j % 3 != 1 && j < n) {
+    for (int i = first; i < n; i++) {
+      for (int k = 0; k < 2; k++) sums[j] += a[i * n + j] * k;
+    }
+    sums[j] += first;
+  }
+}
+
+void test_rows() {
+  constexpr int n = 21;
+  float *a = managed<float>(n * n), *b = managed<float>(n * n), *c = managed<float>(n * n);
+  for (int i = 0; i < n * n; ++i) a[i] = i % 7, b[i] = i % 5;
+  product<<<dim3(3, 6), dim3(8, 4)>>>(a, b, c, n);
+  FINISH();
+  int wrong = 0;
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      float sum = 1;
+      for (int k = 0; k < n; ++k) sum += a[i * n + k] * b[k * n + j];
+      wrong += c[i * n + j] != sum;
+    }
+  EXPECT(wrong == 0);
+  std::memset(c, 0, n * sizeof *c);
+  columns<<<3, 8>>>(a, c, n, 2);
+  FINISH();
+  wrong = 0;
+  for (int j = 0; j < n; ++j) {
+    float sum = 0;
+    for (int i = 3; i < n && j % 3 != 1; ++i) sum += a[i * n + j];
+    wrong += c[j] != sum + (j % 3 != 1 ? 3 : 0);
+  }
+  EXPECT(wrong == 0);
+}
+
 void test_functions() {
   float* x = managed<float>(100);
   for (int i = 0; i < 100; ++i) x[i] = i;
@@ -520,6 +566,7 @@ int main() {
   test_barriers();
   test_warps();
   test_atomics();
+  test_rows();
   test_functions();
   speak<<<1, 1>>>();
   FINISH();

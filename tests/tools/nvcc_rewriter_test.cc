@@ -143,6 +143,32 @@ TEST_CASE("functions that use threadIdx make their kernel keep the index") {
   CHECK(mode_of("__global__ void k(int* p) { *p = [] { return threadIdx.x; }(); }") == "indexed");
 }
 
+TEST_CASE("what a kernel may call is found through classes, variables and templates") {
+  const std::string functor =
+      "struct F { __device__ int operator()() const { return threadIdx.x; } };\n";
+  CHECK(mode_of(functor + "__global__ void k(F f, int* p) { *p = f(); }") == "indexed");
+  CHECK(mode_of(functor + "template <class G> __global__ void k(G f, int* p) { *p = f(); }") ==
+        "indexed");
+  CHECK(mode_of(functor + "__global__ void k(int* p) { *p = 1; }") == "loop");
+  const std::string pointer =
+      "__device__ int f() { return threadIdx.x; }\n"
+      "__device__ int (*const functions[])() = {f};\ntypedef int (*P)();\n"
+      "__device__ P table[] = {f};\n";
+  CHECK(mode_of(pointer + "__global__ void k(int* p) { *p = table[0](); }") == "indexed");
+  const std::string lambda = "auto l = [] __device__(int* p) { *p = threadIdx.x; };\n";
+  CHECK(mode_of(lambda + "template <class G> __global__ void k(G f, int* p) { f(p); }") ==
+        "indexed");
+}
+
+TEST_CASE("a variable that a function may change is no constant of the kernel") {
+  const std::string change = "__device__ void change(int& x) { ++x; }\n";
+  const std::string text = rewrite(
+      syncthreads + change +
+      "__global__ void k(int* p) {\n  int i = threadIdx.x;\n  change(i);\n  __syncthreads();\n"
+      "  p[threadIdx.x] = i;\n}");
+  CHECK(has(text, "PerThread<int > wherry_all_i"));
+}
+
 TEST_CASE("variables of devices are managed, shared ones are of the worker") {
   const std::string managed = "__attribute__((section(\"wherry_managed\"), aligned(4096), used))";
   CHECK(has(rewrite("__device__ int a;"), "static " + managed + " int a;"));

@@ -1,6 +1,8 @@
 // What code compiled by `wherry nvcc` calls.
 #include <wherry/detail/kernel_code.h>
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -33,6 +35,19 @@ thread_local SharedMemory shared_memory;
   std::abort();
 }
 
+// The runner of the block whose thread waits.
+BlockRunner& waiting_runner() {
+  BlockRunner& runner = BlockRunner::of_this_thread();
+  if (!runner.is_running())
+    wherryKernelFailed(
+        fmt::format(
+            "kernel {}: a thread waits in a function that is called through a pointer: name "
+            "the function in the kernel, so that wherry nvcc knows that threads may wait",
+            wherryThisBlock == nullptr ? "?" : wherryThisBlock->kernel)
+            .c_str());
+  return runner;
+}
+
 }  // namespace
 
 void wherryRegisterKernel(const void* stub, const char* name, wherryGridKernel entry,
@@ -55,19 +70,19 @@ void wherryRunBlock(const wherryKernelBlock* block, void (*run)(void* closure), 
 }
 
 unsigned wherryBlockBarrier(int predicate, int* all) {
-  return BlockRunner::of_this_thread().block_barrier(predicate, all);
+  return waiting_runner().block_barrier(predicate, all);
 }
 
 void wherryWarpBarrier(unsigned mask) {
-  BlockRunner::of_this_thread().warp_barrier(mask);
+  waiting_runner().warp_barrier(mask);
 }
 
 const unsigned long long* wherryWarpExchange(unsigned mask, unsigned long long value) {
-  return BlockRunner::of_this_thread().warp_exchange(mask, value);
+  return waiting_runner().warp_exchange(mask, value);
 }
 
 unsigned wherryActiveLanes(const void* place) {
-  return BlockRunner::of_this_thread().active_lanes(place);
+  return waiting_runner().active_lanes(place);
 }
 
 void wherryAssertionFailed(const char* message) {

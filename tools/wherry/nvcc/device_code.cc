@@ -131,7 +131,10 @@ void DeviceCode::look_at_marker(std::size_t i) {
     }
     DeviceFunction& lambda = functions_.back();
     lambda.is_host_too |= tokens_.is(i, "__host__");
-    if (tokens_.is(at, "(")) lambda.params_close = at = tokens_.partner(at);
+    if (tokens_.is(at, "(")) {
+      lambda.params_open = at;
+      lambda.params_close = at = tokens_.partner(at);
+    }
     if (!is_marker(tokens_.text(at))) {
       lambda.body_open = tokens_.is(at, "{") ? at : find_body(at + 1);
       lambda.body_close = tokens_.partner(lambda.body_open);
@@ -143,6 +146,7 @@ void DeviceCode::look_at_marker(std::size_t i) {
     if (is_marker(tokens_.text(j))) return;  // the first marker of the declaration looks at all
   function.begin = begin;
   function.in_class = !scopes_.empty();
+  function.owner = class_around();
   for (at = begin; at < tokens_.size(); ++at) {
     if (tokens_[at].kind == Token::Kind::directive) continue;
     const std::string_view word = tokens_.text(at);
@@ -288,7 +292,8 @@ bool DeviceCode::begins_lambda(const Tokens& tokens, std::size_t i) {
 }
 
 void DeviceCode::collect_names(const DeviceFunction& function, Names& names) const {
-  for (std::size_t i = function.body_open; i < function.body_close; ++i) {
+  const std::size_t begin = function.params_open == 0 ? function.body_open : function.params_open;
+  for (std::size_t i = begin; i < function.body_close; ++i) {
     if (!tokens_.is_identifier(i)) continue;
     names.all.insert(tokens_.text(i));
     if (tokens_.is(i + 1, "(") || tokens_.is(i + 1, "<")) names.called.insert(tokens_.text(i));
@@ -299,13 +304,34 @@ void DeviceCode::collect_names(const DeviceFunction& function, Names& names) con
 // pointer.
 bool DeviceCode::is_reached(const DeviceFunction& function, const Names& names) const {
   if (function.is_kernel) return false;
-  return function.is_anonymous ||
-         (function.in_class ? names.called : names.all).contains(function.name);
+  if (!function.is_anonymous)
+    return (function.in_class ? names.called : names.all).contains(function.name);
+  // A lambda, or an object of the class, comes as an argument whose type is a parameter of the
+  // kernel, or is named.
+  if (names.has_parameters) return true;
+  if (function.is_lambda) return false;
+  return function.owner.empty() || names.all.contains(function.owner);
+}
+
+// The name of the class whose { was the last that is still open.
+std::string_view DeviceCode::class_around() const {
+  if (scopes_.empty()) return {};
+  for (std::size_t i = scopes_.back(); i-- > 0;) {
+    const std::string_view word = tokens_.text(i);
+    if (word == "struct" || word == "class" || word == "union") {
+      while (tokens_.is(i + 1, "__attribute__") || tokens_.is(i + 1, "alignas"))
+        i = tokens_.partner(i + 2);
+      return tokens_.is_identifier(i + 1) ? tokens_.text(i + 1) : std::string_view();
+    }
+    if (word == ";" || word == "{" || word == "}") return {};
+  }
+  return {};
 }
 
 KernelNeeds DeviceCode::needs_of(const DeviceFunction& kernel,
                                  std::initializer_list<std::string_view> without) const {
   Names names;
+  names.has_parameters = tokens_.is(kernel.begin, "template");
   collect_names(kernel, names);
   // It uses its own index without asking for it.
   names.all.erase("threadIdx");
@@ -321,6 +347,13 @@ KernelNeeds DeviceCode::needs_of_names(Names names) const {
   std::vector<bool> is_seen(functions_.size());
   for (bool is_new = true; is_new;) {
     is_new = false;
+    // Pointers to functions are often in variables.
+    for (const DeviceVariable& variable : variables_) {
+      const std::string_view name = tokens_.text(variable.end - 1);
+      if (variable.is_shared || !names.all.contains(name)) continue;
+      for (std::size_t i = variable.end; i < tokens_.size() && !tokens_.is(i, ";"); ++i)
+        if (tokens_.is_identifier(i)) is_new |= names.all.insert(tokens_.text(i)).second;
+    }
     for (std::size_t i = 0; i < functions_.size(); ++i) {
       const DeviceFunction& function = functions_[i];
       if (is_seen[i] || !is_reached(function, names)) continue;

@@ -22,6 +22,7 @@ struct DeviceFunction {
   bool is_anonymous = false;
   bool is_lambda = false;
   std::string_view name;
+  std::string_view owner;        // the class around it, if it has a name
   std::size_t begin = 0;         // of the declaration
   std::size_t name_at = 0;       // the first token of the name
   std::size_t params_open = 0;   // the ( of the parameters
@@ -81,12 +82,15 @@ class DeviceCode {
   bool is_at_namespace_scope(std::size_t i) const;
   void refuse(std::size_t i, const std::string& what);
   struct Names {
+    // Of a kernel that is a template: it may use any class.
+    bool has_parameters = false;
     std::set<std::string_view> all;
     std::set<std::string_view> called;  // those before a ( or template arguments
   };
   KernelNeeds needs_of_names(Names names) const;
   void collect_names(const DeviceFunction& function, Names& names) const;
   bool is_reached(const DeviceFunction& function, const Names& names) const;
+  std::string_view class_around() const;
 
   const Tokens& tokens_;
   std::vector<DeviceFunction> functions_;

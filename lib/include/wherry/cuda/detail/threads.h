@@ -16,8 +16,8 @@ __device__ inline uint3 thread_index() {
   const wherryKernelThread* const thread = wherryThisThread;
   if (thread == nullptr)
     wherryKernelFailed(
-        "a function that uses threadIdx was called through a pointer that wherry nvcc did not see: "
-        "compile with -rdc=true");
+        "a function that uses threadIdx is called through a pointer: name the function in the "
+        "kernel, so that wherry nvcc knows that it needs the index");
   return uint3{thread->threadIdx[0], thread->threadIdx[1], thread->threadIdx[2]};
 }
 inline uint3 block_index() {
