@@ -7,4 +7,12 @@
 /* After it: both define dim3, and that of vector_types.h has conversions. */
 #include "../cuda_runtime_api.h"
 
+/* Of cudaDevAttrComputeMode; on Wherry always the first. */
+enum cudaComputeMode {
+  cudaComputeModeDefault = 0,
+  cudaComputeModeExclusive = 1,
+  cudaComputeModeProhibited = 2,
+  cudaComputeModeExclusiveProcess = 3
+};
+
 #endif

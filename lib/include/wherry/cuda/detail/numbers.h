@@ -132,6 +132,25 @@ inline double max(double a, float b) {
   return __builtin_fmax(a, b);
 }
 
+inline constexpr unsigned umin(unsigned a, unsigned b) {
+  return b < a ? b : a;
+}
+inline constexpr unsigned umax(unsigned a, unsigned b) {
+  return a < b ? b : a;
+}
+inline constexpr long long llmin(long long a, long long b) {
+  return b < a ? b : a;
+}
+inline constexpr long long llmax(long long a, long long b) {
+  return a < b ? b : a;
+}
+inline constexpr unsigned long long ullmin(unsigned long long a, unsigned long long b) {
+  return b < a ? b : a;
+}
+inline constexpr unsigned long long ullmax(unsigned long long a, unsigned long long b) {
+  return a < b ? b : a;
+}
+
 inline float rsqrtf(float x) {
   return 1.0f / __builtin_sqrtf(x);
 }
