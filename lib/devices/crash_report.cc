@@ -52,6 +52,10 @@ void install_crash_reports(LaunchBoard& board) {
   ::on_exit(on_exit_call, nullptr);
 }
 
+bool is_device_process() {
+  return reported_board != nullptr && ::getpid() == reporting_process;
+}
+
 void set_running_piece(const LaunchPiece* piece) {
   running_piece = piece;
 }

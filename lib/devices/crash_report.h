@@ -10,6 +10,9 @@ namespace wherry::impl {
 // could fail.
 void install_crash_reports(LaunchBoard& board);
 
+// Whether this is the process of a device.
+bool is_device_process();
+
 // Sets what the calling thread runs at the moment; null: no kernel. The piece must outlive that.
 void set_running_piece(const LaunchPiece* piece);
 

@@ -78,6 +78,8 @@ struct DeviceFailure {
     illegal_address,  // SIGSEGV or SIGBUS in a kernel: `address`
     signal,           // another fatal signal: `signal`
     exception,        // a kernel threw: `what`
+    assertion,        // an assertion of a kernel failed: `what`
+    failed,           // a kernel reported that it cannot go on: `what`
     exited,           // a kernel called exit(): `signal` is the code
     lost,             // ended without a report: killed, or out of memory
   };

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "devices/device_process.h"
+#include "runtime/compiled_kernels.h"
 #include "runtime/objects.h"
 
 namespace wherry::impl {
@@ -49,10 +50,13 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   CodePlace place = find_code(address, params_prefix);
   if (place.object.handle == nullptr) return CUDA_ERROR_NOT_FOUND;
   KernelCode code;
-  if (!place.exported_as.empty()) code = impl::find_kernel(place.object, place.exported_as);
+  if (auto compiled = CompiledKernels::of_process().find(reinterpret_cast<const void*>(address)))
+    code = std::move(*compiled);
+  else if (!place.exported_as.empty())
+    code = impl::find_kernel(place.object, place.exported_as);
   // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
   // on a device.
-  if (code.params.sizes == nullptr) {
+  if (code.entry == nullptr || code.params.sizes == nullptr) {
     refuse_code(address);
     return CUDA_ERROR_NOT_FOUND;
   }

@@ -8,6 +8,8 @@ CUresult to_result(WorkStatus status) {
       return CUDA_SUCCESS;
     case WorkStatus::illegal_address:
       return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case WorkStatus::assertion_failed:
+      return CUDA_ERROR_ASSERT;
     case WorkStatus::launch_failed:
       return CUDA_ERROR_LAUNCH_FAILED;
     case WorkStatus::context_destroyed:

@@ -18,6 +18,18 @@ bool is_readable(int fd) {
   return poll_descriptors(descriptor, 0) > 0;
 }
 
+// Of the context whose kernel ended the process.
+WorkStatus status_after(DeviceFailure::Kind failure) {
+  switch (failure) {
+    case DeviceFailure::Kind::illegal_address:
+      return WorkStatus::illegal_address;
+    case DeviceFailure::Kind::assertion:
+      return WorkStatus::assertion_failed;
+    default:
+      return WorkStatus::launch_failed;
+  }
+}
+
 }  // namespace
 
 // Takes finished work, and notices the end of the process. Called by waiting threads and by the
@@ -61,11 +73,9 @@ void DeviceEngine::target_ended() {
   dead_ = true;
   target_.reset();
   for (const auto& context : contexts_) {
-    const bool its_fault =
-        context == culprit_context && failure.kind == DeviceFailure::Kind::illegal_address;
-    if (context->status_ == WorkStatus::ok) {
-      context->status_ = its_fault ? WorkStatus::illegal_address : WorkStatus::launch_failed;
-    }
+    if (context->status_ == WorkStatus::ok)
+      context->status_ =
+          context == culprit_context ? status_after(failure.kind) : WorkStatus::launch_failed;
     throw_away_work(*context, Running::loses_kernels);
   }
   changed();

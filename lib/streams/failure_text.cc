@@ -23,6 +23,9 @@ std::string describe_failure(int ordinal, pid_t pid, const DeviceFailure& failur
     }
     case DeviceFailure::Kind::exception:
       return fmt::format("{} threw an exception: {}", subject, failure.what);
+    case DeviceFailure::Kind::assertion:
+    case DeviceFailure::Kind::failed:
+      return fmt::format("{}: {}", device, failure.what);
     case DeviceFailure::Kind::exited:
       return fmt::format("{} called exit({})", subject, failure.signal);
     case DeviceFailure::Kind::lost:

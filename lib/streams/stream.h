@@ -29,6 +29,8 @@ enum class WorkStatus {
   ok,
   // A kernel of the context accessed memory that the device cannot see.
   illegal_address,
+  // An assertion of a kernel of the context failed.
+  assertion_failed,
   // A kernel ended the device process in another way, the process was lost, or work of the context
   // waited for a context that failed.
   launch_failed,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The files of `meson install` suffice for a C and a C++ program: headers, both libraries with the
-interposers, wherry.pc. libwherry_io is installed, and can be preloaded.
+interposers, wherry.pc; and for a CUDA source. libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
@@ -21,6 +21,18 @@ int main(void) {{
   if (cuInit(0) != CUDA_SUCCESS) return 2;
   return 0;
 }}
+"""
+
+CUDA_PROGRAM = """
+#include <stdio.h>
+__global__ void set(int* out) { *out = 7; }
+int main() {
+  int* out;
+  cudaMallocManaged(&out, sizeof *out);
+  set<<<1, 1>>>(out);
+  if (cudaDeviceSynchronize() != cudaSuccess || *out != 7) return 1;
+  printf("a kernel ran\\n");
+}
 """
 
 
@@ -72,6 +84,12 @@ def main():
                     run([compiler, source, "-o", program, *flags, *extra, f"-L{libraries}", *link])
                     output = run([program], env=environment).strip()
                     print(f"{compiler}, <{header}>, {kind}: {output}")
+
+        cuda_source = pathlib.Path(folder) / "program.cu"
+        cuda_source.write_text(CUDA_PROGRAM)
+        run([next(root.rglob("bin/wherry-nvcc")), "-O1", cuda_source, "-o", program],
+            env=environment)
+        print(f"wherry nvcc: {run([program], env=environment).strip()}")
 
         # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):

@@ -25,7 +25,7 @@ def target_layer(source, quoted, public):
     if public or quoted.startswith("wherry/"):
         return "include"
     if source.parts[0] == "include":  # public headers include each other by relative name
-        relative = "/" not in quoted or quoted.startswith(("detail/", "../"))
+        relative = "/" not in quoted or quoted.startswith(("detail/", "nvtx3/", "../"))
         return "include" if relative else quoted.split("/")[0]
     return quoted.split("/")[0] if "/" in quoted else None
 

@@ -12,6 +12,7 @@
 #include "cg.h"
 #include "complain.h"
 #include "info.h"
+#include "nvcc/command.h"
 #include "policies.h"
 #include "record.h"
 #include "replay_command.h"
@@ -77,6 +78,11 @@ int run(int argc, char** argv) {
   CLI::App* calibrate = add_calibrate(app, calibrate_options);
   ReplayOptions replay_options;
   CLI::App* replay = add_replay(app, replay_options);
+
+  app.add_subcommand("nvcc", "Compile CUDA sources for Wherry's devices, with nvcc's options")
+      ->prefix_command();
+  // Its options are not in the form that the others have.
+  if (argc > 1 && argv[1] == std::string("nvcc")) return run_nvcc({argv + 2, argv + argc});
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,94 @@
+// What code compiled by `wherry nvcc` calls.
+#include <wherry/detail/kernel_code.h>
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "devices/crash_report.h"
+#include "kernels/block_runner.h"
+#include "runtime/compiled_kernels.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr std::size_t shared_alignment = 64;
+
+// Freed when its worker ends.
+struct SharedMemory {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory;
+  std::size_t bytes = 0;
+};
+thread_local SharedMemory shared_memory;
+
+[[noreturn]] void fail(DeviceFailure::Kind kind, const char* message) {
+  std::fflush(stdout);
+  if (is_device_process()) end_with_failure(kind, 0, 0, message);
+  std::fprintf(stderr, "%s\n", message);
+  std::abort();
+}
+
+// The runner of the block whose thread waits.
+BlockRunner& waiting_runner() {
+  BlockRunner& runner = BlockRunner::of_this_thread();
+  if (!runner.is_running())
+    wherryKernelFailed(
+        fmt::format(
+            "kernel {}: a thread waits in a function that is called through a pointer: name "
+            "the function in the kernel, so that wherry nvcc knows that threads may wait",
+            wherryThisBlock == nullptr ? "?" : wherryThisBlock->kernel)
+            .c_str());
+  return runner;
+}
+
+}  // namespace
+
+void wherryRegisterKernel(const void* stub, const char* name, wherryGridKernel entry,
+                          const unsigned* sizes, size_t count) {
+  CompiledKernels::of_process().add(stub, {name, entry, {sizes, count}});
+}
+
+void* wherrySharedMemory(size_t bytes) {
+  if (bytes > shared_memory.bytes) {
+    const std::size_t rounded =
+        (bytes + shared_alignment - 1) / shared_alignment * shared_alignment;
+    shared_memory.memory.reset(std::aligned_alloc(shared_alignment, rounded));
+    shared_memory.bytes = shared_memory.memory == nullptr ? 0 : rounded;
+  }
+  return shared_memory.memory.get();
+}
+
+void wherryRunBlock(const wherryKernelBlock* block, void (*run)(void* closure), void* closure) {
+  BlockRunner::of_this_thread().run(*block, run, closure);
+}
+
+unsigned wherryBlockBarrier(int predicate, int* all) {
+  return waiting_runner().block_barrier(predicate, all);
+}
+
+void wherryWarpBarrier(unsigned mask) {
+  waiting_runner().warp_barrier(mask);
+}
+
+const unsigned long long* wherryWarpExchange(unsigned mask, unsigned long long value) {
+  return waiting_runner().warp_exchange(mask, value);
+}
+
+unsigned wherryActiveLanes(const void* place) {
+  return waiting_runner().active_lanes(place);
+}
+
+void wherryAssertionFailed(const char* message) {
+  fail(DeviceFailure::Kind::assertion, message);
+}
+
+void wherryKernelFailed(const char* message) {
+  fail(DeviceFailure::Kind::failed, message);
+}

@@ -1,0 +1,1 @@
+#error "half precision: is not available on Wherry (see docs/cuda-sources.md)"

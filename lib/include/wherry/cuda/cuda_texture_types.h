@@ -1,0 +1,1 @@
+#error "textures: are not available on Wherry (see docs/cuda-sources.md)"

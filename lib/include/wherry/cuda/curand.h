@@ -1,0 +1,1 @@
+#error "cuRAND: is not available on Wherry (see docs/cuda-sources.md)"

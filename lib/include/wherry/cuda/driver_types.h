@@ -1,0 +1,18 @@
+/* CUDA's types of the runtime API, under the name of this header there. */
+#ifndef __DRIVER_TYPES_H__
+#define __DRIVER_TYPES_H__
+
+#include "vector_types.h"
+
+/* After it: both define dim3, and that of vector_types.h has conversions. */
+#include "../cuda_runtime_api.h"
+
+/* Of cudaDevAttrComputeMode; on Wherry always the first. */
+enum cudaComputeMode {
+  cudaComputeModeDefault = 0,
+  cudaComputeModeExclusive = 1,
+  cudaComputeModeProhibited = 2,
+  cudaComputeModeExclusiveProcess = 3
+};
+
+#endif

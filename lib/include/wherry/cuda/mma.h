@@ -1,0 +1,1 @@
+#error "tensor cores (wmma): is not available on Wherry (see docs/cuda-sources.md)"

@@ -1,0 +1,1 @@
+#error "NPP: is not available on Wherry (see docs/cuda-sources.md)"

@@ -1,0 +1,2 @@
+/* The older place of this header. */
+#include "nvtx3/nvToolsExt.h"

@@ -1,0 +1,1 @@
+#error "surfaces: are not available on Wherry (see docs/cuda-sources.md)"

@@ -1,0 +1,35 @@
+// A stack and a place to go on: what one thread of a block needs to wait for others. Boost.Context
+// switches between fibers of one worker.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+
+namespace wherry::impl {
+
+using FiberBody = void (*)(boost::context::detail::transfer_t);
+
+// The place where a fiber, or the worker's own stack, goes on when it is resumed.
+class Fiber {
+ public:
+  Fiber() = default;  // the calling thread's own stack
+  // Begins with body() at the first switch. `stack` is its lowest address.
+  void prepare(std::byte* stack, std::size_t bytes, FiberBody body) {
+    context_ = boost::context::detail::make_fcontext(stack + bytes, bytes, body);
+  }
+
+  // Leaves this fiber, which runs now, for `next`. Returns when something switches back.
+  void switch_to(Fiber& next) {
+    came_from(boost::context::detail::jump_fcontext(next.context_, this));
+  }
+  // To be called first in a body, and with what a switch returns: stores where the fiber that was
+  // left goes on.
+  static void came_from(boost::context::detail::transfer_t from) {
+    static_cast<Fiber*>(from.data)->context_ = from.fctx;
+  }
+
+ private:
+  boost::context::detail::fcontext_t context_ = nullptr;
+};
+
+}  // namespace wherry::impl

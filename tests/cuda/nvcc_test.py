@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""`wherry nvcc` compiles CUDA sources, and their kernels run on isolated and on coherent devices:
+the examples, the features of the language, kernels that fail, what is refused, and build systems.
+
+Usage: nvcc_test.py ROOT BUILD WHERRY
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+DEVICES = {"isolated": "capacity=64M", "coherent": "kind=coherent,capacity=64M"}
+
+CMAKE = """cmake_minimum_required(VERSION 3.18)
+project(demo LANGUAGES CXX CUDA)
+add_library(parts STATIC part.cu)
+set_target_properties(parts PROPERTIES CUDA_SEPARABLE_COMPILATION ON)
+add_executable(demo main.cu host.cpp)
+target_compile_definitions(demo PRIVATE VALUE=7)
+target_include_directories(demo PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+target_link_libraries(demo PRIVATE parts)
+"""
+MAKE = """NVCC ?= nvcc
+demo: main.o part.o host.o
+\t$(NVCC) $^ -o $@ -lcudart
+%.o: %.cu
+\t$(NVCC) -arch=sm_80 -Xcompiler -Wall,-Wextra -O1 -DVALUE=7 -MD -c $< -o $@
+host.o: host.cpp
+\t$(NVCC) -c $< -o $@
+-include main.d
+"""
+PART = """#include "part.cuh"
+__device__ int shared_by_files = 3;
+__device__ int add(int a, int b) { return a + b; }
+__global__ void part(int* out, int value) {
+  out[threadIdx.x] = add(value, threadIdx.x);
+}
+void launch_part(int* out, int value) { part<<<1, 4>>>(out, value); }
+"""
+MAIN = """#include <cstdio>
+#include "part.cuh"
+int devices();
+int main() {
+  int* out;
+  cudaMallocManaged(&out, 16);
+  launch_part(out, VALUE);
+  part<<<1, 1>>>(out + 1, VALUE);
+  const cudaError_t error = cudaDeviceSynchronize();
+  std::printf("%d %d %d %d\\n", error, out[1], out[3], devices() > 0);
+}
+"""
+HEADER = """__global__ void part(int* out, int value);
+void launch_part(int* out, int value);
+"""
+HOST = """#include <cuda_runtime.h>
+int devices() {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  return count;
+}
+"""
+# Two files, one of which uses the other's device function and variable.
+OTHER = """#include <cstdio>
+extern __device__ int shared_by_files;
+__device__ int add(int a, int b);
+__global__ void use(int* out) { *out = add(shared_by_files, 4); }
+int main() {
+  int* out;
+  cudaMallocManaged(&out, 4);
+  use<<<1, 1>>>(out);
+  const cudaError_t error = cudaDeviceSynchronize();
+  std::printf("%d %d\\n", error, *out);
+}
+"""
+
+# A line of a source, and what the message about it says.
+REFUSED = [
+    ("texture<float, 1> t;", "source.cu:1: error: texture"),
+    ("__global__ void k() { asm(\"mov.u32 %0, 1;\"); }", "source.cu:1: error: inline PTX"),
+    ("__global__ void a() {}\n__global__ void b() { a<<<1, 1>>>(); }",
+     "source.cu:2: error: a kernel"),
+    ("#include <cublas_v2.h>", "cuBLAS"),
+    ("__global__ void k(int* p) {\n  int i = threadIdx.x;\n  __syncthreads();\n"
+     "  p[i] = nothing;\n}",
+     "source.cu:4:10: error: ‘nothing’"),
+    ("void f() {\n  g<<<1,\n    1>>>();\n  h();\n}", "source.cu:4:3: error: ‘h’"),
+]
+REFUSED_OPTIONS = [("-ptx", "no PTX"), ("-lcublas", "GPU code"), ("--frobnicate", "does not know"),
+                   ("missing.cu", "no such file")]
+
+FAILURES = {
+    "assert": ("cudaErrorAssert", "failures.cu:10: wrong_assertion: block: [0,0,0], "
+               "thread: [3,0,0] Assertion `i < n` failed"),
+    "deadlock": ("cudaErrorLaunchFailure", "kernel deadlock: the threads of block (0,0,0) wait"),
+    "recursion": ("cudaSuccess", ""),
+    "overflow": ("cudaErrorLaunchFailure", "needs more than the 128 KiB of stack"),
+    "illegal": ("cudaErrorIllegalAddress", "touched 0x40"),
+    "trap": ("cudaErrorLaunchFailure", "kernel trap called __trap()"),
+}
+
+
+class Tests:
+    def __init__(self, root, build, wherry, folder):
+        self.root, self.build, self.wherry = root, build, wherry
+        self.folder = folder
+
+    def run(self, command, devices="isolated", expect=0, **options):
+        environment = dict(os.environ, WHERRY_DEVICES=DEVICES[devices], LC_ALL="C.UTF-8")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment,
+                              cwd=self.folder, **options)
+        if expect is not None and done.returncode != expect:
+            sys.exit(f"{' '.join(map(str, command))}: {done.returncode}\n"
+                     f"{done.stdout}{done.stderr}")
+        return done
+
+    def nvcc(self, *words, **options):
+        return self.run([self.wherry, "nvcc", *words], **options)
+
+    def write(self, **files):
+        for name, text in files.items():
+            (self.folder / name.replace("_dot_", ".")).write_text(text)
+
+    def check(self, what, condition, said=""):
+        if not condition:
+            sys.exit(f"{what}: {said}")
+
+    # Each prints one line that says that nothing is wrong.
+    def examples(self):
+        for source in sorted((self.root / "docs/examples/cuda").glob("*.cu")):
+            program = self.folder / source.stem
+            self.nvcc("-O1", source, "-o", program)
+            for devices in DEVICES:
+                said = self.run([program], devices).stdout
+                pattern = rf"{source.stem}: (0 of \d+ .* are wrong|(\d+), expected \2)\n"
+                self.check(f"{source.name} on {devices} devices", re.fullmatch(pattern, said), said)
+
+    def language(self):
+        for name, expected in (("language", r"block 0 says hello\n0 of \d+ checks failed\n"),
+                               ("idioms", r"0 checks failed\n")):
+            program = self.folder / name
+            self.nvcc("-O1", self.root / f"tests/cuda/{name}.cu", "-o", program)
+            for devices in DEVICES:
+                said = self.run([program], devices, expect=None).stdout
+                self.check(f"{name}.cu on {devices} devices", re.fullmatch(expected, said), said)
+
+    def failures(self):
+        program = self.folder / "failures"
+        self.nvcc("-O1", self.root / "tests/cuda/failures.cu", "-o", program)
+        for how, (error, message) in FAILURES.items():
+            done = self.run([program, how])
+            self.check(f"failure {how}", done.stdout == error + "\n" and message in done.stderr,
+                       done.stdout + done.stderr)
+        done = self.run([program, "assert"], "coherent", expect=-6)
+        self.check("failed assertion on a coherent device", FAILURES["assert"][1] in done.stderr,
+                   done.stderr)
+        done = self.run([program, "host-assert"], expect=-6)
+        self.check("failed assertion of the host", "argc == 7" in done.stderr, done.stderr)
+
+    def refusals(self):
+        for text, message in REFUSED:
+            self.write(source_dot_cu=text)
+            done = self.nvcc("-c", "source.cu", expect=1)
+            self.check(text, message in done.stderr, done.stderr)
+        for option, message in REFUSED_OPTIONS:
+            done = self.nvcc(option, "source.cu", expect=2)
+            self.check(option, message in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+
+    def options(self):
+        self.write(main_dot_cu=MAIN, part_dot_cu=PART, host_dot_cpp=HOST, part_dot_cuh=HEADER,
+                   other_dot_cu=OTHER)
+        expected = "0 7 10 1\n"
+        # All at once; with a shared library; with an archive; one file's device code in another.
+        self.nvcc("-O1", "-std=c++14", "-D", "VALUE=7", "main.cu", "part.cu", "host.cpp", "-o",
+                  "all")
+        self.check("three files", self.run(["./all"]).stdout == expected)
+        self.nvcc("-O1", "-shared", "part.cu", "host.cpp", "-o", "libparts.so")
+        self.nvcc("-O1", "-DVALUE=7", "main.cu", "-L.", "-lparts", "-Xlinker", "-rpath,$ORIGIN",
+                  "-o", "linked")
+        self.check("a shared library", self.run(["./linked"]).stdout == expected)
+        self.nvcc("-O1", "-rdc=true", "-lib", "part.cu", "-o", "libpart.a")
+        self.nvcc("-O1", "-dc", "other.cu", "-o", "other.o")
+        self.nvcc("other.o", "libpart.a", "-o", "other")
+        said = self.run(["./other"]).stdout
+        self.check("device code of another file", said == "0 7\n", said)
+        clang = shutil.which("clang++") or shutil.which("clang++-14")
+        if clang:
+            self.nvcc("-O1", "-ccbin", clang, "-DVALUE=7", "main.cu", "part.cu", "host.cpp", "-o",
+                      "by_clang")
+            self.check("clang", self.run(["./by_clang"]).stdout == expected)
+        dry = self.nvcc("--dryrun", "-O2", "part.cu", "-o", "never").stderr
+        self.check("--dryrun", "-O3" in dry and not (self.folder / "never").exists(), dry)
+        said = self.nvcc("-E", "-DVALUE=7", "main.cu").stdout
+        self.check("-E", "part<<<1, 1>>>(out + 1, 7)" in said)
+
+    def makefile(self):
+        self.write(Makefile=MAKE)
+        self.run(["make", f"NVCC={self.wherry} nvcc"])
+        self.check("a Makefile", self.run(["./demo"]).stdout == "0 7 10 1\n")
+        self.check("-MD", "part.cuh" in (self.folder / "main.d").read_text())
+
+    def cmake(self):
+        if not shutil.which("cmake"):
+            return print("without cmake: it is not installed")
+        self.write(CMakeLists_dot_txt=CMAKE)
+        toolchain = self.build / "tools/wherry-cuda.cmake"
+        self.run(["cmake", "-B", "by_cmake", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"])
+        self.run(["cmake", "--build", "by_cmake"])
+        self.check("CMake", self.run(["by_cmake/demo"]).stdout == "0 7 10 1\n")
+
+
+def main():
+    root, build, wherry = (pathlib.Path(word).resolve() for word in sys.argv[1:])
+    with tempfile.TemporaryDirectory() as folder:
+        tests = Tests(root, build, wherry, pathlib.Path(folder))
+        for test in (tests.examples, tests.language, tests.failures, tests.refusals, tests.options,
+                     tests.makefile, tests.cmake):
+            test()
+
+
+if __name__ == "__main__":
+    main()

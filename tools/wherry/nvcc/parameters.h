@@ -1,0 +1,24 @@
+// The parameters of a function or of a template, by name.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "nvcc/lexer.h"
+
+namespace wherry::tool {
+
+struct Parameter {
+  std::string name;  // empty: it has none
+  bool is_pack = false;
+  std::size_t name_before = 0;  // an unnamed one: the token before which a name can be put
+};
+
+// The parameters between tokens `open` and `close`, a pair of ( ) or < >.
+std::vector<Parameter> function_parameters(const Tokens& tokens, std::size_t open,
+                                           std::size_t close);
+std::vector<Parameter> template_parameters(const Tokens& tokens, std::size_t open,
+                                           std::size_t close);
+
+}  // namespace wherry::tool
