@@ -240,7 +240,7 @@ class PerThread {
 
   PerThread() {}
   /* The same value for each. */
-  PerThread(const Element& value, const dim3& block) {
+  PerThread(Element value, const dim3& block) {
     for (unsigned i = 0; i < block.x * block.y * block.z; ++i) values_[i] = value;
   }
   Element& operator[](unsigned rank) { return values_[rank]; }
@@ -384,9 +384,7 @@ void launch(P&... parameters) {
   const auto* const stub = reinterpret_cast<const void*>(Stub);
   /* Not yet in constructors of other files. */
   if (!is_registered<K, Stub, Unqualified<P>...>) register_kernel<K, Unqualified<P>...>(stub);
-  void* pointers[] = {
-      const_cast<void*>(static_cast<const volatile void*>(__builtin_addressof(parameters)))...,
-      nullptr};
+  void* pointers[] = {(void*)__builtin_addressof(parameters)..., nullptr};
   cudaLaunchKernel(stub, grid, block, pointers, shared_bytes, stream);
 }
 
