@@ -292,6 +292,15 @@ __global__ void cube(int* out) {
   out[(z * 4 + y) * 4 + x] = shared[x][y][z];
 }
 
+__global__ void shifted(int* __restrict__ out, const int* __restrict__ in, const int bits) {
+  __shared__ int shared[32];
+  const int half = threadIdx.x >> 1, twice = threadIdx.x << bits;
+  shared[threadIdx.x] = in[half] + twice;
+  __syncthreads();
+  out += 1;
+  out[half] = shared[2 * half] + shared[2 * half + 1];
+}
+
 void test_barriers() {
   int* out = managed<int>(1024);
   int* rounds = managed<int>(1);
@@ -319,6 +328,11 @@ void test_barriers() {
   cube<<<1, dim3(4, 4, 4)>>>(out);
   FINISH();
   EXPECT(out[1] == 100 && out[4] == 10 && out[16] == 1 && out[21] == 0);
+  int* halves = managed<int>(16);
+  for (int i = 0; i < 16; ++i) halves[i] = i;
+  shifted<<<1, (64 >> 1)>>>(out, halves, 1);
+  FINISH();
+  EXPECT(out[1] == 2 && out[16] == 30 + 60 + 62);
 }
 
 // ---- Warps ----

@@ -55,7 +55,7 @@ TEST_CASE("templates and shifts are no launches") {
 
 TEST_CASE("a launch becomes a call behind its configuration") {
   const std::string text = rewrite("void f() { n::k<int, (3 > 2)><<<dim3(1, 2), b[0]>>>(x, y); }");
-  CHECK(has(text, "(::wherry::kernels::configure(dim3 ( 1 , 2 ) , b [ 0 ]) ? (void)0 : "));
+  CHECK(has(text, "(::wherry::kernels::configure(dim3(1, 2), b[0]) ? (void)0 : "));
   CHECK(has(text, "n::k<int, (3 > 2)>(x, y));"));
 }
 

@@ -156,7 +156,10 @@ class Driver {
 
   // Only preprocesses: the compiler also writes the files of -MD.
   Words preprocess_command(const NvccInput& input, const std::string& object) const {
-    Words words = command({&options_.preprocessing, &options_.common});
+    // That of the devices' compute capability, 9.0; before the options, which may undefine it.
+    Words words{options_.compiler, "-D__CUDA_ARCH__=900"};
+    const Words options = command({&options_.preprocessing, &options_.common});
+    words.insert(words.end(), options.begin() + 1, options.end());
     const Words includes = include_flags();
     words.insert(words.end(), includes.begin(), includes.end());
     for (const char* each :

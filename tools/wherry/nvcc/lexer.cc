@@ -201,7 +201,8 @@ std::string Tokens::in_one_line(std::size_t from, std::size_t to) const {
   std::string line;
   for (std::size_t i = from; i < to; ++i) {
     if ((*this)[i].kind == Token::Kind::directive) continue;
-    if (!line.empty()) line += ' ';
+    // >> and << stay what they are.
+    if (!line.empty() && (i == 0 || (*this)[i - 1].end != (*this)[i].begin)) line += ' ';
     line += text(i);
   }
   return line;

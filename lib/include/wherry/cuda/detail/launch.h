@@ -59,6 +59,18 @@ struct BlockShape {
   dim3 grid;
 };
 
+/* The type without const, volatile and __restrict__. */
+template <typename T>
+struct Plain {
+  using Type = T;
+};
+template <typename T>
+struct Plain<T* __restrict__> {
+  using Type = T*;
+};
+template <typename T>
+using Unqualified = typename Plain<std::remove_cv_t<T>>::Type;
+
 /* How a parameter reaches the thread's function: a copy for each thread; without the copy
  * constructor and the destructor, which belong to the host. */
 template <typename P>
@@ -224,16 +236,18 @@ void run_fibers(const wherryKernelBlock& block, Passed<P>... parameters) {
 template <typename T>
 class PerThread {
  public:
+  using Element = Unqualified<T>;
+
   PerThread() {}
   /* The same value for each. */
-  PerThread(const T& value, const dim3& block) {
+  PerThread(Element value, const dim3& block) {
     for (unsigned i = 0; i < block.x * block.y * block.z; ++i) values_[i] = value;
   }
-  T& operator[](unsigned rank) { return values_[rank]; }
+  Element& operator[](unsigned rank) { return values_[rank]; }
 
  private:
   static constexpr unsigned threads_max = 1024;
-  T values_[threads_max];
+  Element values_[threads_max];
 };
 
 /* One part of a kernel, for the threads [begin, end) of a row. `rank` is what a thread's element of
@@ -369,11 +383,8 @@ void launch(P&... parameters) {
   if (__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream) != cudaSuccess) return;
   const auto* const stub = reinterpret_cast<const void*>(Stub);
   /* Not yet in constructors of other files. */
-  if (!is_registered<K, Stub, std::remove_cv_t<P>...>)
-    register_kernel<K, std::remove_cv_t<P>...>(stub);
-  void* pointers[] = {
-      const_cast<void*>(static_cast<const volatile void*>(__builtin_addressof(parameters)))...,
-      nullptr};
+  if (!is_registered<K, Stub, Unqualified<P>...>) register_kernel<K, Unqualified<P>...>(stub);
+  void* pointers[] = {(void*)__builtin_addressof(parameters)..., nullptr};
   cudaLaunchKernel(stub, grid, block, pointers, shared_bytes, stream);
 }
 

@@ -80,9 +80,7 @@ template <typename... P, typename... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... arguments) {
   return [&](P... converted) {
-    void* pointers[] = {
-        const_cast<void*>(static_cast<const volatile void*>(__builtin_addressof(converted)))...,
-        nullptr};
+    void* pointers[] = {(void*)__builtin_addressof(converted)..., nullptr};
     return cudaLaunchKernelExC(config, reinterpret_cast<const void*>(kernel), pointers);
   }(static_cast<A&&>(arguments)...);
 }

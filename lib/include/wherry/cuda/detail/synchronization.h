@@ -71,12 +71,19 @@ T from_bits(unsigned long long bits) {
 /* The value of lane `source`, or the caller's own. */
 template <typename T>
 __device__ T shuffle(unsigned mask, T value, unsigned source) {
-  const unsigned long long* const values =
-      wherryWarpExchange(mask, ::wherry::kernels::to_bits(value));
+  static_assert(std::is_trivially_copyable_v<T>, "a shuffle copies bytes");
   const bool is_there = source < 32 && (mask >> source & 1) != 0;
-  const T result = is_there ? ::wherry::kernels::from_bits<T>(values[source]) : value;
-  wherryWarpBarrier(mask);
-  return result;
+  for (size_t done = 0; done < sizeof value; done += sizeof(unsigned long long)) {
+    unsigned long long part = 0;
+    const size_t rest = sizeof value - done;
+    const size_t bytes = rest < sizeof part ? rest : sizeof part;
+    memcpy(&part, reinterpret_cast<const char*>(&value) + done, bytes);
+    const unsigned long long* const values = wherryWarpExchange(mask, part);
+    if (is_there) part = values[source];
+    wherryWarpBarrier(mask);
+    memcpy(reinterpret_cast<char*>(&value) + done, &part, bytes);
+  }
+  return value;
 }
 
 /* Folds the values of the lanes in `mask` that have not ended. */
