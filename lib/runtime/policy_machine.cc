@@ -56,7 +56,9 @@ PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
 }
 
 PolicyMachine policy_machine_of(const Topology& topology) {
-  const Machine machine = read_machine();
+  const NodeSpeeds speeds = read_node_speeds().speeds;
+  // Where code runs matters only for speeds.
+  const Machine machine = speeds.empty() ? Machine{} : read_machine();
   const auto cpu_node_of = [&](const DeviceConfig& device) {
     for (const NumaNode& node : machine.nodes)
       if (!device.cpus.empty() && std::ranges::count(node.cpus, device.cpus.front()) != 0)
@@ -69,9 +71,7 @@ PolicyMachine policy_machine_of(const Topology& topology) {
   for (const DeviceConfig& device : topology.devices)
     processors.push_back(
         {device.node, device.capacity / page_size, device.emulated, cpu_node_of(device)});
-  return policy_machine(
-      processors, [&](int from, int to) { return machine.distance(from, to); },
-      read_node_speeds().speeds);
+  return policy_machine(processors, node_distance, speeds);
 }
 
 }  // namespace wherry::impl

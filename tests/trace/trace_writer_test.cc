@@ -79,6 +79,17 @@ std::unique_ptr<TraceWriter> start(const std::string& path, std::size_t capacity
                                        [](std::uintptr_t) { return "kernel"; });
 }
 
+// Records an event, and waits until it is in the file.
+void write_first_event(const std::string& path) {
+  record_event(sample_events()[0]);
+  while (std::get<Trace>(read_file(path)).events.empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void wait_for_end_of_recording() {
+  while (is_recorded(EventKind::fault)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 }  // namespace
 
 TEST_CASE("events, names and drops are written to the file") {
@@ -121,9 +132,7 @@ TEST_CASE("a killed program leaves the events that were written before") {
   const std::string path = folder.file("trace");
   const Outcome outcome = in_fresh_process([&] {
     const auto writer = start(path, in_children);
-    record_event(sample_events()[0]);
-    while (std::get<Trace>(read_file(path)).events.empty())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    write_first_event(path);
     ::kill(::getpid(), SIGKILL);
   });
   CHECK(outcome.signal == SIGKILL);
@@ -140,7 +149,7 @@ TEST_CASE("a file that cannot grow any more ends the recording, not the program"
     expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
     const auto writer = start(path, in_children);
     for (std::uint64_t i = 0; i < 40'000; ++i) record_event({.time_ns = i * 12345, .address = i});
-    while (is_recorded(EventKind::fault)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_for_end_of_recording();
     writer->name({});
   });
   INFO(outcome.describe());
@@ -156,14 +165,12 @@ TEST_CASE(
   const std::string path = folder.file("trace");
   const Outcome outcome = in_fresh_process([&] {
     const auto writer = start(path, in_children);
-    record_event(sample_events()[0]);
-    while (std::get<Trace>(read_file(path)).events.empty())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    write_first_event(path);
     const auto bytes = std::filesystem::file_size(path);
     const rlimit limit{bytes, bytes};
     expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
     record_event(sample_events()[1]);
-    while (is_recorded(EventKind::fault)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_for_end_of_recording();
     // The limit forbids a longer file, so the last chunk is one byte short.
     expect(std::filesystem::file_size(path) == bytes - 1, "the file ends with a whole chunk");
   });

@@ -51,61 +51,42 @@ inline constexpr unsigned long long min(unsigned long long a, unsigned long long
 inline constexpr unsigned long long max(unsigned long long a, unsigned long long b) {
   return a < b ? b : a;
 }
+/* Of a signed and an unsigned number: both as unsigned. */
 inline constexpr unsigned min(int a, unsigned b) {
-  return static_cast<unsigned>(b) < static_cast<unsigned>(a) ? static_cast<unsigned>(b)
-                                                             : static_cast<unsigned>(a);
+  return min(static_cast<unsigned>(a), b);
 }
 inline constexpr unsigned max(int a, unsigned b) {
-  return static_cast<unsigned>(a) < static_cast<unsigned>(b) ? static_cast<unsigned>(b)
-                                                             : static_cast<unsigned>(a);
+  return max(static_cast<unsigned>(a), b);
 }
 inline constexpr unsigned min(unsigned a, int b) {
-  return static_cast<unsigned>(b) < static_cast<unsigned>(a) ? static_cast<unsigned>(b)
-                                                             : static_cast<unsigned>(a);
+  return min(a, static_cast<unsigned>(b));
 }
 inline constexpr unsigned max(unsigned a, int b) {
-  return static_cast<unsigned>(a) < static_cast<unsigned>(b) ? static_cast<unsigned>(b)
-                                                             : static_cast<unsigned>(a);
+  return max(a, static_cast<unsigned>(b));
 }
 inline constexpr unsigned long min(long a, unsigned long b) {
-  return static_cast<unsigned long>(b) < static_cast<unsigned long>(a)
-             ? static_cast<unsigned long>(b)
-             : static_cast<unsigned long>(a);
+  return min(static_cast<unsigned long>(a), b);
 }
 inline constexpr unsigned long max(long a, unsigned long b) {
-  return static_cast<unsigned long>(a) < static_cast<unsigned long>(b)
-             ? static_cast<unsigned long>(b)
-             : static_cast<unsigned long>(a);
+  return max(static_cast<unsigned long>(a), b);
 }
 inline constexpr unsigned long min(unsigned long a, long b) {
-  return static_cast<unsigned long>(b) < static_cast<unsigned long>(a)
-             ? static_cast<unsigned long>(b)
-             : static_cast<unsigned long>(a);
+  return min(a, static_cast<unsigned long>(b));
 }
 inline constexpr unsigned long max(unsigned long a, long b) {
-  return static_cast<unsigned long>(a) < static_cast<unsigned long>(b)
-             ? static_cast<unsigned long>(b)
-             : static_cast<unsigned long>(a);
+  return max(a, static_cast<unsigned long>(b));
 }
 inline constexpr unsigned long long min(long long a, unsigned long long b) {
-  return static_cast<unsigned long long>(b) < static_cast<unsigned long long>(a)
-             ? static_cast<unsigned long long>(b)
-             : static_cast<unsigned long long>(a);
+  return min(static_cast<unsigned long long>(a), b);
 }
 inline constexpr unsigned long long max(long long a, unsigned long long b) {
-  return static_cast<unsigned long long>(a) < static_cast<unsigned long long>(b)
-             ? static_cast<unsigned long long>(b)
-             : static_cast<unsigned long long>(a);
+  return max(static_cast<unsigned long long>(a), b);
 }
 inline constexpr unsigned long long min(unsigned long long a, long long b) {
-  return static_cast<unsigned long long>(b) < static_cast<unsigned long long>(a)
-             ? static_cast<unsigned long long>(b)
-             : static_cast<unsigned long long>(a);
+  return min(a, static_cast<unsigned long long>(b));
 }
 inline constexpr unsigned long long max(unsigned long long a, long long b) {
-  return static_cast<unsigned long long>(a) < static_cast<unsigned long long>(b)
-             ? static_cast<unsigned long long>(b)
-             : static_cast<unsigned long long>(a);
+  return max(a, static_cast<unsigned long long>(b));
 }
 inline float min(float a, float b) {
   return __builtin_fminf(a, b);
@@ -133,22 +114,22 @@ inline double max(double a, float b) {
 }
 
 inline constexpr unsigned umin(unsigned a, unsigned b) {
-  return b < a ? b : a;
+  return min(a, b);
 }
 inline constexpr unsigned umax(unsigned a, unsigned b) {
-  return a < b ? b : a;
+  return max(a, b);
 }
 inline constexpr long long llmin(long long a, long long b) {
-  return b < a ? b : a;
+  return min(a, b);
 }
 inline constexpr long long llmax(long long a, long long b) {
-  return a < b ? b : a;
+  return max(a, b);
 }
 inline constexpr unsigned long long ullmin(unsigned long long a, unsigned long long b) {
-  return b < a ? b : a;
+  return min(a, b);
 }
 inline constexpr unsigned long long ullmax(unsigned long long a, unsigned long long b) {
-  return a < b ? b : a;
+  return max(a, b);
 }
 
 inline float rsqrtf(float x) {
