@@ -33,6 +33,24 @@ int try_userfaultfd() {
   return static_cast<int>(::syscall(SYS_userfaultfd, flags | user_mode_only));
 }
 
+// Returns false if the pages are there.
+template <typename Request>
+bool create(int uffd, unsigned long code, Request& request, const char* name) {
+  if (::ioctl(uffd, code, &request) == 0) return true;
+  if (errno != EEXIST) fail(name);
+  return false;
+}
+
+bool copy(int uffd, std::uintptr_t start, const void* source, std::size_t bytes,
+          std::uint64_t mode) {
+  uffdio_copy request{};
+  request.dst = start;
+  request.src = reinterpret_cast<std::uintptr_t>(source);
+  request.len = bytes;
+  request.mode = mode;
+  return create(uffd, UFFDIO_COPY, request, "UFFDIO_COPY");
+}
+
 }  // namespace
 
 double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride) {
@@ -85,24 +103,15 @@ void register_range(int uffd, void* start, std::size_t bytes) {
 void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes) {
   uffdio_zeropage request{};
   request.range = {start, bytes};
-  if (::ioctl(uffd, UFFDIO_ZEROPAGE, &request) != 0) fail("UFFDIO_ZEROPAGE");
-}
-
-void copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes) {
-  uffdio_copy request{};
-  request.dst = start;
-  request.src = reinterpret_cast<std::uintptr_t>(source);
-  request.len = bytes;
-  request.mode = UFFDIO_COPY_MODE_WP | UFFDIO_COPY_MODE_DONTWAKE;
-  if (::ioctl(uffd, UFFDIO_COPY, &request) != 0) fail("UFFDIO_COPY");
+  if (!create(uffd, UFFDIO_ZEROPAGE, request, "UFFDIO_ZEROPAGE")) wake(uffd, start, bytes);
 }
 
 void copy_pages(int uffd, std::uintptr_t start, const void* source, std::size_t bytes) {
-  uffdio_copy request{};
-  request.dst = start;
-  request.src = reinterpret_cast<std::uintptr_t>(source);
-  request.len = bytes;
-  if (::ioctl(uffd, UFFDIO_COPY, &request) != 0) fail("UFFDIO_COPY");
+  if (!copy(uffd, start, source, bytes, 0)) wake(uffd, start, bytes);
+}
+
+bool copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes) {
+  return copy(uffd, start, source, bytes, UFFDIO_COPY_MODE_WP | UFFDIO_COPY_MODE_DONTWAKE);
 }
 
 void set_write_protection(int uffd, std::uintptr_t start, std::size_t bytes, bool protect) {

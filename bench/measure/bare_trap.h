@@ -27,10 +27,12 @@ void enable_userfaultfd(int uffd);
 int open_raw_userfaultfd();
 void register_range(int uffd, void* start, std::size_t bytes);
 
-// Each throws std::system_error unless it succeeds. The first two also wake.
+// Each throws std::system_error unless it succeeds. The first two also wake, and do nothing more if
+// the pages are there: Linux reports a fault twice if something else wakes the waiting thread.
 void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);
 void copy_pages(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
-void copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
+// Returns false if the pages are there.
+bool copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
 void set_write_protection(int uffd, std::uintptr_t start, std::size_t bytes, bool protect);
 void wake(int uffd, std::uintptr_t start, std::size_t bytes);
 

@@ -5,7 +5,7 @@
 #include <string>
 
 __global__ void wrong_assertion(int n) {
-  const int i = threadIdx.x;
+  const int i = blockIdx.x == 0 ? 0 : threadIdx.x;
   __syncthreads();
   assert(i < n);
 }

@@ -93,7 +93,7 @@ REFUSED_OPTIONS = [("-ptx", "no PTX"), ("-lcublas", "GPU code"), ("--frobnicate"
                    ("missing.cu", "no such file")]
 
 FAILURES = {
-    "assert": ("cudaErrorAssert", "failures.cu:10: wrong_assertion: block: [0,0,0], "
+    "assert": ("cudaErrorAssert", "failures.cu:10: wrong_assertion: block: [1,0,0], "
                "thread: [3,0,0] Assertion `i < n` failed"),
     "deadlock": ("cudaErrorLaunchFailure", "kernel deadlock: the threads of block (0,0,0) wait"),
     "recursion": ("cudaSuccess", ""),
