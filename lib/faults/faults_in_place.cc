@@ -23,11 +23,14 @@ std::optional<Decision> decide_in_place(Fault& fault, const LockedBlock& block,
     if (fault.sample == Fault::Sample::moves) return std::nullopt;
     return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
   }
+  // A block that was evicted comes back only into free space. Else the devices would take turns to
+  // evict blocks that they all use; samples decide whether it is worth another block's place.
+  const bool is_evicted = (block.state.evicted_from & fault.processor.bit()) != 0;
+  const bool has_space = facts.free_pages >= facts.stretch.count;
   // Its block has just come here, and this thread was faster than the change of the view. If the
-  // policy were asked, several users would take the block from each other all the time. A block
-  // that was evicted looks alike.
+  // policy were asked, several users would take the block from each other all the time.
   const bool arrives = !owner.is_host() || block.state.view(fault.table, facts.page) != owner;
-  if (!arrives || (block.state.evicted_from & fault.processor.bit()) != 0) return std::nullopt;
+  if (is_evicted ? has_space : !arrives) return std::nullopt;
   return Decision{.destination = owner, .region = facts.stretch, .reason = Reason::resident};
 }
 

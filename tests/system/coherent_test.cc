@@ -210,6 +210,34 @@ TEST_CASE("coherent devices work on more than they hold, and their pools stay wi
       if (words[i + own] != passes) FAIL("page " << i / page_words << " lost an increment");
 }
 
+TEST_CASE("evicted blocks that a coherent device uses in turns do not evict each other for ever",
+          "[system]") {
+  Stage& s = stage();
+  const Words words{3 * capacity / 2 / sizeof(std::uint64_t)};
+  const auto sweep = [&] {
+    s.session().run(device0, [first = words.data(), count = words.size()] {
+      for (std::size_t i = 0; i < count; i += page_words)
+        *const_cast<volatile std::uint64_t*>(first + i) = first[i] + 1;
+    });
+  };
+  const auto evicted = [] { return read_stats().processor[1 + device0].evicted; };
+  sweep();
+  prefetch(words, host);
+  // More than fits, so some blocks are evicted.
+  const std::uint64_t before = evicted();
+  for (std::size_t at = 0; at < words.bytes(); at += block_bytes) {
+    WHERRY_TRY(
+        cuMemPrefetchAsync(address_of(words) + at, block_bytes, location_of(device0), 0, nullptr));
+    WHERRY_TRY(cuStreamSynchronize(nullptr));
+  }
+  REQUIRE(evicted() > before);
+  sweep();
+  const std::uint64_t settled = evicted();
+  for (int i = 0; i < 4; ++i) sweep();
+  CHECK(evicted() == settled);
+  CHECK(s.witness().pool_bytes(1 + device0) >= capacity / 2);
+}
+
 TEST_CASE("a reset of a coherent device keeps managed memory and the program", "[system]") {
   Stage& s = stage();
   const Words words{block_words};
