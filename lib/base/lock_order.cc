@@ -84,6 +84,8 @@ const char* name_of(LockOrder order) {
       return "addresses";
     case LockOrder::trace:
       return "trace";
+    case LockOrder::marks:
+      return "marks";
     case LockOrder::recorder:
       return "recorder";
     case LockOrder::evictions:

@@ -65,6 +65,7 @@ enum class LockOrder : std::uint8_t {
   addresses,         // the table that finds a record by its address
   crowds,            // pages with several pieces of registered memory
   trace,             // names that are not yet written to the trace
+  marks,             // the texts and ranges that the program marks
   recorder,          // the reader of recorded events
   evictions,         // the reader of the eviction log
   modules,           // which modules a device has loaded [waits]

@@ -28,8 +28,9 @@ enum class EventKind : std::uint8_t {
   allocation,
   free,
   advice,  // also a prefetch requested by the program
+  mark,    // the program marked a moment or a range of its work (trace/marks.h)
 };
-inline constexpr unsigned event_kinds = 17;
+inline constexpr unsigned event_kinds = 18;
 
 // A set of kinds: bit k for kind k.
 using EventKinds = std::uint32_t;
@@ -99,9 +100,10 @@ struct TraceEvent {
 
   std::uint64_t time_ns = 0;      // start time on the scale of now_ns()
   std::uint64_t duration_ns = 0;  // 0: the event has no duration, or it was not measured
-  std::uint64_t address = 0;      // first byte; fault: the accessed byte; launch: the kernel
-  std::uint64_t bytes = 0;        // launch: number of items
-  std::uint32_t thread = 0;       // the faulting thread's Linux id; 0: unknown
+  // First byte; fault: the accessed byte; launch: the kernel; mark: its text in this process.
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;   // launch: number of items
+  std::uint32_t thread = 0;  // the Linux id of the thread that faulted or marked; 0: unknown
   // Launch: its number on the device. Eviction: how many of the pages were duplicates that were
   // only dropped. Advice: the host NUMA node it names, plus 1. Otherwise 0.
   std::uint32_t value = 0;

@@ -69,6 +69,7 @@ struct TraceName {
   enum class Kind : std::uint8_t {
     range,   // of memory, until it is freed or renamed
     kernel,  // all launches of the kernel at this address
+    mark,    // the text of all marks with this address
   };
 
   Kind kind = Kind::range;

@@ -87,9 +87,16 @@ bool TraceWriter::write_round(bool last) {
 void TraceWriter::add_events(std::span<const TraceEvent> events) {
   if (events.empty()) return;
   append_events(buffer_, events);
-  for (const TraceEvent& event : events)
-    if (event.kind == EventKind::launch_begin && named_kernels_.insert(event.address).second)
+  for (const TraceEvent& event : events) {
+    const bool is_mark = event.kind == EventKind::mark;
+    if (!is_mark && event.kind != EventKind::launch_begin) continue;
+    if (!named_.insert(event.address).second) continue;
+    if (is_mark)
+      name({TraceName::Kind::mark, event.time_ns, event.address, 0,
+            reinterpret_cast<const char*>(event.address)});
+    else
       name({TraceName::Kind::kernel, event.time_ns, event.address, 0, name_kernel_(event.address)});
+  }
 }
 
 void TraceWriter::add_names() {

@@ -56,7 +56,7 @@ class TraceWriter {
   std::uint64_t file_bytes_ = 0;
   TraceBytes buffer_;  // encoded, not yet written
   std::vector<TraceEvent> events_;
-  std::unordered_set<std::uint64_t> named_kernels_;
+  std::unordered_set<std::uint64_t> named_;  // addresses of kernels, and of texts of marks
   TraceDrops written_drops_{};
 
   Mutex lock_{LockOrder::trace};

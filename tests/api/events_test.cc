@@ -1,4 +1,5 @@
 // The functions of wherry/events.h: valid arguments, and the valid order of calls.
+#include <unistd.h>
 #include <wherry/events.h>
 
 #include <array>
@@ -6,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "support/child.h"
 #include "support/session.h"
@@ -37,6 +39,7 @@ TEST_CASE("no function works before cuInit", "[api]") {
     expect(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, &count) == CUDA_ERROR_NOT_INITIALIZED,
            "drops");
     expect(wherryNameRange(&read, 1, "x") == CUDA_ERROR_NOT_INITIALIZED, "name");
+    expect(wherryMark("x") == CUDA_ERROR_NOT_INITIALIZED, "mark");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -79,7 +82,7 @@ TEST_CASE("invalid arguments are refused", "[api]") {
   CHECK(wherryReadEvents(&event, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   event.size = offsetof(wherryEvent, bytes);
   CHECK(wherryReadEvents(&event, 1, &read) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryCountDroppedEvents(static_cast<wherryEventKind>(17), &count) ==
+  CHECK(wherryCountDroppedEvents(static_cast<wherryEventKind>(18), &count) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
@@ -131,6 +134,53 @@ TEST_CASE("dropped events are counted by kind, since the last start", "[api]") {
   CHECK(wherryCountDroppedEvents(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
   CHECK(count == 0);
   REQUIRE(wherryStopEvents() == CUDA_SUCCESS);
+}
+
+TEST_CASE("marks and ranges of the program are events", "[api]") {
+  session();
+  CHECK(wherryPushRange("begun before", nullptr) == CUDA_SUCCESS);
+  REQUIRE(wherryStartEvents(WHERRY_EVENT_BIT(WHERRY_EVENT_MARK), 64) == CUDA_SUCCESS);
+  int level = 7;
+  CHECK(wherryPushRange("outer", &level) == CUDA_SUCCESS);
+  CHECK(level == 1);
+  CHECK(wherryPushRange("inner", &level) == CUDA_SUCCESS);
+  CHECK(level == 2);
+  CHECK(wherryMark(std::string(300, 'm').c_str()) == CUDA_SUCCESS);
+  CHECK(wherryPopRange(&level) == CUDA_SUCCESS);
+  CHECK(level == 2);
+  CHECK(wherryPopRange(nullptr) == CUDA_SUCCESS);
+  CHECK(wherryPopRange(&level) == CUDA_SUCCESS);
+  CHECK(level == 0);
+  CHECK(wherryPopRange(&level) == CUDA_ERROR_ILLEGAL_STATE);
+  std::uint64_t range = 0;
+  CHECK(wherryStartRange("across threads", &range) == CUDA_SUCCESS);
+  std::thread([range] { CHECK(wherryEndRange(range) == CUDA_SUCCESS); }).join();
+  CHECK(wherryEndRange(range) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryMark(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryPushRange(nullptr, &level) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryStartRange("x", nullptr) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(wherryStopEvents() == CUDA_SUCCESS);
+
+  std::array<wherryEvent, 8> events;
+  events[0].size = sizeof(wherryEvent);
+  std::size_t read = 0;
+  REQUIRE(wherryReadEvents(events.data(), events.size(), &read) == CUDA_SUCCESS);
+  // In the order in which they began.
+  REQUIRE(read == 4);
+  const auto text = [&](int i) {
+    return std::string(reinterpret_cast<const char*>(events.at(i).address));
+  };
+  const auto end = [&](int i) { return events.at(i).time_ns + events.at(i).duration_ns; };
+  CHECK(text(0) == "outer");
+  CHECK(text(1) == "inner");
+  CHECK(text(2) == std::string(255, 'm'));
+  CHECK(text(3) == "across threads");
+  CHECK(events[2].duration_ns == 0);
+  CHECK(events[2].time_ns >= events[1].time_ns);
+  CHECK(end(1) >= events[2].time_ns);
+  CHECK(end(0) >= end(1));
+  CHECK(events[0].thread == static_cast<std::uint32_t>(::gettid()));
+  CHECK(events[3].thread != events[0].thread);
 }
 
 TEST_CASE("only ranges inside one allocation can be named", "[api]") {

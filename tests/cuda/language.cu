@@ -572,8 +572,8 @@ __global__ void speak() {
 }
 
 int main() {
-  nvtxRangePushA("tests");
   test_launches();
+  EXPECT(nvtxRangePushA("tests") == 0);
   test_addresses();
   test_parameters();
   test_variables();
@@ -584,7 +584,7 @@ int main() {
   test_functions();
   speak<<<1, 1>>>();
   FINISH();
-  nvtxRangePop();
+  EXPECT(nvtxRangePop() == 0);
   std::printf("%d of %d checks failed\n", failures, checks);
   return failures != 0;
 }

@@ -147,6 +147,14 @@ class Tests:
                 said = self.run([program], devices, expect=None).stdout
                 self.check(f"{name}.cu on {devices} devices", re.fullmatch(expected, said), said)
 
+    # NVTX's ranges are in the trace.
+    def marks(self):
+        trace = self.folder / "marks.trace"
+        self.run([self.wherry, "record", "-o", trace, "--", "./language"], expect=None)
+        said = self.run([self.wherry, "trace", trace]).stdout
+        self.check("marks in the trace",
+                   re.search(r"^marks of the program .*\n(.*\n)*tests +1 ", said, re.M), said)
+
     def failures(self):
         program = self.folder / "failures"
         self.nvcc("-O1", self.root / "tests/cuda/failures.cu", "-o", program)
@@ -216,8 +224,8 @@ def main():
     root, build, wherry = (pathlib.Path(word).resolve() for word in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         tests = Tests(root, build, wherry, pathlib.Path(folder))
-        for test in (tests.examples, tests.language, tests.failures, tests.refusals, tests.options,
-                     tests.makefile, tests.cmake):
+        for test in (tests.examples, tests.language, tests.marks, tests.failures, tests.refusals,
+                     tests.options, tests.makefile, tests.cmake):
             test()
 
 

@@ -58,15 +58,18 @@ TEST_CASE("freed memory has no name any more, and its free event has the last on
   CHECK(labels.of(touch(9, 0x1000)) == "d");
 }
 
-TEST_CASE("launches have the name of their kernel, and memory at the same address its own") {
+TEST_CASE("launches and marks have names of their own, and memory at the same address its own") {
   Trace trace;
   trace.names = {{TraceName::Kind::kernel, 0, 0x1000, 0, "scale(int) (./program+0x1000)"},
                  {TraceName::Kind::kernel, 0, 0x2000, 0, "(./program+0x2000)"},
+                 {TraceName::Kind::mark, 5, 0x4000, 0, "phase 1"},
                  range(0, 0x1000, 1, "memory")};
   TraceLabels labels(trace);
   CHECK(labels.of({.address = 0x1000, .kind = EventKind::launch_begin}) == "scale(int)");
   CHECK(labels.of({.address = 0x2000, .kind = EventKind::launch_end}) == "(./program+0x2000)");
   CHECK(labels.of({.address = 0x3000, .kind = EventKind::launch_begin}).empty());
+  CHECK(labels.of({.address = 0x4000, .kind = EventKind::mark}) == "phase 1");
+  CHECK(labels.of({.address = 0x5000, .kind = EventKind::mark}).empty());
   CHECK(labels.of(touch(0, 0x1000)) == "memory");
 }
 

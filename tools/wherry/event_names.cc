@@ -17,7 +17,7 @@ std::string_view name_in(const std::array<std::string_view, Count>& names, std::
 constexpr std::array<std::string_view, event_kinds> kinds{
     "fault",    "migration", "remote map", "duplicate", "invalidate",   "populate",
     "eviction", "launch",    "launch end", "throttle",  "throttle end", "thrashing",
-    "pin",      "unpin",     "allocation", "free",      "advice"};
+    "pin",      "unpin",     "allocation", "free",      "advice",       "mark"};
 constexpr std::array<std::string_view, event_accesses> accesses{"none", "read", "write"};
 constexpr std::array<std::string_view, 3> faults{"missing", "minor", "write-protect"};
 constexpr std::array<std::string_view, 3> refused_faults{"missing, refused", "minor, refused",

@@ -120,6 +120,11 @@ class ChromeReport {
         put_slice("evictions", event.source, "eviction", event.time_ns, end,
                   arguments_of(event, label));
         return;
+      case EventKind::mark:
+        put_slice(fmt::format("marks of thread {}", event.thread),
+                  impl::index_of(impl::Processor::host()), std::string(label), event.time_ns, end,
+                  Json::object());
+        return;
       case EventKind::launch_begin:
         running_[launch] = event;
         return;

@@ -32,10 +32,17 @@ std::string processor_name(int index) {
 
 TraceLabels::TraceLabels(const Trace& trace) {
   for (const TraceName& name : trace.names) {
-    if (name.kind == TraceName::Kind::kernel)
-      kernels_[name.address] = short_name(name.name);
-    else
-      names_.push_back(&name);
+    switch (name.kind) {
+      case TraceName::Kind::range:
+        names_.push_back(&name);
+        break;
+      case TraceName::Kind::kernel:
+        kernels_[name.address] = short_name(name.name);
+        break;
+      case TraceName::Kind::mark:
+        marks_[name.address] = name.name;
+        break;
+    }
   }
   std::ranges::stable_sort(names_, {}, &TraceName::time_ns);
 }
@@ -44,6 +51,10 @@ std::string_view TraceLabels::of(const TraceEvent& event) {
   if (event.kind == EventKind::launch_begin || event.kind == EventKind::launch_end) {
     const auto kernel = kernels_.find(event.address);
     return kernel == kernels_.end() ? std::string_view() : kernel->second;
+  }
+  if (event.kind == EventKind::mark) {
+    const auto mark = marks_.find(event.address);
+    return mark == marks_.end() ? std::string_view() : mark->second;
   }
   for (; next_ < names_.size() && names_[next_]->time_ns <= event.time_ns; ++next_) {
     const TraceName& name = *names_[next_];

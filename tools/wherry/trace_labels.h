@@ -19,7 +19,8 @@ class TraceLabels {
   // `trace` must outlive this object.
   explicit TraceLabels(const Trace& trace);
 
-  // The name of a launch's kernel, or of the event's memory at that time; empty if there is none.
+  // The name of a launch's kernel, the text of a mark, or the name of the event's memory at that
+  // time; empty if there is none.
   // To be called for each event, in order.
   std::string_view of(const impl::TraceEvent& event);
 
@@ -38,6 +39,7 @@ class TraceLabels {
   std::size_t next_ = 0;                       // the first of these that is not in ranges_ yet
   std::map<std::uint64_t, Range> ranges_;      // by start address; they do not overlap
   std::map<std::uint64_t, std::string> kernels_;
+  std::map<std::uint64_t, std::string_view> marks_;
 };
 
 }  // namespace wherry::tool

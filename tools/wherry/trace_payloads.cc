@@ -109,7 +109,7 @@ bool parse_names(std::span<const std::byte> payload, std::vector<TraceName>& nam
     name.address = source.take();
     name.bytes = source.take();
     name.name = source.take_text();
-    if (!source.good() || kind > code_of(TraceName::Kind::kernel)) return false;
+    if (!source.good() || kind > code_of(TraceName::Kind::mark)) return false;
     names.push_back(std::move(name));
   }
   return is_over(source);

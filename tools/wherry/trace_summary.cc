@@ -53,6 +53,7 @@ struct Summary {
   std::map<std::pair<EventKind, EventCause>, Sum> kinds;
   std::map<std::tuple<EventKind, int, int>, Sum> pairs;  // by source and destination
   std::map<std::string, RangeSum, std::less<>> ranges;
+  std::map<std::string, Sum, std::less<>> marks;
 };
 
 bool is_between_processors(EventKind kind) {
@@ -60,7 +61,8 @@ bool is_between_processors(EventKind kind) {
          kind == EventKind::remote_map;
 }
 bool is_of_memory(EventKind kind) {
-  return kind != EventKind::launch_begin && kind != EventKind::launch_end;
+  return kind != EventKind::launch_begin && kind != EventKind::launch_end &&
+         kind != EventKind::mark;
 }
 
 Summary summarize(const Trace& trace) {
@@ -71,6 +73,7 @@ Summary summarize(const Trace& trace) {
     TraceEvent counted = event;
     if (!is_of_memory(event.kind)) counted.bytes = 0;  // these count items
     summary.kinds[{event.kind, event.cause}].add(counted);
+    if (event.kind == EventKind::mark) summary.marks[std::string(label)].add(event);
     if (is_between_processors(event.kind))
       summary.pairs[{event.kind, event.source, event.destination}].add(event);
     if (is_of_memory(event.kind))
@@ -86,12 +89,14 @@ double mebibytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-std::string sum_text(const Sum& sum) {
+std::string times_text(const Sum& sum) {
   const double mean_us = static_cast<double>(sum.duration_ns) / 1e3 /
                          static_cast<double>(std::max<std::uint64_t>(sum.events, 1));
-  return fmt::format("{:>10}{:>12.2f}{:>12.3f}{:>12.2f}{:>12.2f}\n", sum.events,
-                     mebibytes(sum.bytes), milliseconds(sum.duration_ns), mean_us,
+  return fmt::format("{:>12.3f}{:>12.2f}{:>12.2f}\n", milliseconds(sum.duration_ns), mean_us,
                      static_cast<double>(sum.longest_ns) / 1e3);
+}
+std::string sum_text(const Sum& sum) {
+  return fmt::format("{:>10}{:>12.2f}", sum.events, mebibytes(sum.bytes)) + times_text(sum);
 }
 std::string sum_head(std::string_view what) {
   return fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}{:>12}\n", what, "events", "MiB", "ms",
@@ -136,6 +141,11 @@ void write_summary(const Trace& trace, Output& output) {
                                                    processor_name(from), processor_name(to))) +
                  sum_text(sum));
   }
+  if (!summary.marks.empty())
+    output.write(fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}\n", "marks of the program", "events",
+                             "ms", "mean us", "longest us"));
+  for (const auto& [text, sum] : summary.marks)
+    output.write(fmt::format("{:<40}{:>10}", text, sum.events) + times_text(sum));
   if (!summary.ranges.empty())
     output.write(fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}{:>12}{:>11}{:>14}\n", "memory",
                              "faults", "faults ms", "moved MiB", "copied MiB", "evicted MiB",

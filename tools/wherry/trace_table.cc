@@ -31,6 +31,7 @@ std::string quoted(std::string_view text) {
 }
 
 constexpr std::array<std::string_view, 3> processor_kinds{"host", "isolated", "coherent"};
+constexpr std::array<std::string_view, 3> name_kinds{"memory", "kernel", "mark"};
 
 Json machine_json(const impl::TraceMachine& machine) {
   Json json{{"program", machine.program},
@@ -59,8 +60,7 @@ Json machine_json(const impl::TraceMachine& machine) {
 Json names_json(const Trace& trace) {
   Json json = Json::array();
   for (const impl::TraceName& name : trace.names) {
-    const bool is_range = name.kind == impl::TraceName::Kind::range;
-    json.push_back({{"of", is_range ? "memory" : "kernel"},
+    json.push_back({{"of", name_kinds[static_cast<std::size_t>(name.kind)]},
                     {"time_ns", name.time_ns},
                     {"address", name.address},
                     {"bytes", name.bytes},

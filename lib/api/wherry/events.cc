@@ -10,6 +10,7 @@
 #include "api/entry.h"
 #include "base/clock.h"
 #include "trace/event_rings.h"
+#include "trace/marks.h"
 #include "trace/recorder.h"
 
 using namespace wherry::impl;
@@ -20,8 +21,8 @@ constexpr std::size_t default_capacity = 16384;
 constexpr std::size_t smallest_event = offsetof(wherryEvent, bytes) + sizeof(std::uint64_t);
 
 // The public constants have the values of those in trace/event.h.
-static_assert(WHERRY_EVENT_ADVICE + 1 == event_kinds &&
-              WHERRY_EVENT_ADVICE == static_cast<int>(EventKind::advice));
+static_assert(WHERRY_EVENT_MARK + 1 == event_kinds &&
+              WHERRY_EVENT_MARK == static_cast<int>(EventKind::mark));
 static_assert(WHERRY_CAUSE_SAMPLE + 1 == event_causes &&
               WHERRY_CAUSE_SAMPLE == static_cast<int>(EventCause::sample));
 static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&
@@ -117,6 +118,45 @@ CUresult wherryCountDroppedEvents(wherryEventKind kind, std::uint64_t* count) {
     *count = dropped_events(static_cast<EventKind>(number));
     return CUDA_SUCCESS;
   });
+}
+
+CUresult wherryMark(const char* text) {
+  return enter([&](Driver&) {
+    if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    mark_moment(text);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryPushRange(const char* text, int* level) {
+  return enter([&](Driver&) {
+    if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t around = push_marked_range(text);
+    if (level != nullptr) *level = static_cast<int>(around);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryPopRange(int* level) {
+  return enter([&](Driver&) {
+    const auto around = pop_marked_range();
+    if (!around) return CUDA_ERROR_ILLEGAL_STATE;
+    if (level != nullptr) *level = static_cast<int>(*around);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryStartRange(const char* text, std::uint64_t* range) {
+  return enter([&](Driver&) {
+    if (text == nullptr || range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *range = start_marked_range(text);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryEndRange(std::uint64_t range) {
+  return enter(
+      [&](Driver&) { return end_marked_range(range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
 }
 
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name) {

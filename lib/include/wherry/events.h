@@ -41,7 +41,8 @@ typedef enum {
   WHERRY_EVENT_UNPIN = 13,
   WHERRY_EVENT_ALLOCATION = 14,
   WHERRY_EVENT_FREE = 15,
-  WHERRY_EVENT_ADVICE = 16 /* also a prefetch by the program */
+  WHERRY_EVENT_ADVICE = 16, /* also a prefetch by the program */
+  WHERRY_EVENT_MARK = 17    /* the program marked a moment, or a range of its work */
 } wherryEventKind;
 
 /* A set of kinds: the bitwise or of such values. */
@@ -97,10 +98,11 @@ typedef struct {
   size_t size;          /* sizeof(wherryEvent) of the caller */
   uint64_t time_ns;     /* CLOCK_MONOTONIC, when it began */
   uint64_t duration_ns; /* 0: it has no duration, or was not measured */
-  /* The first byte; for a fault the accessed byte; for launches the kernel. */
+  /* The first byte; for a fault the accessed byte; for launches the kernel; for marks their text,
+   * which ends with a zero byte and stays in place until the process ends. */
   CUdeviceptr address;
   uint64_t bytes; /* affected bytes, whole pages; for launches: items */
-  /* For a fault: the faulting thread, as gettid(2) returns it; 0: Linux does not tell. */
+  /* For a fault or a mark: its thread, as gettid(2) returns it; 0: Linux does not tell. */
   uint32_t thread;
   /* 0 for all other kinds. */
   union {
@@ -180,6 +182,31 @@ CUresult wherryCountDroppedEvents(wherryEventKind kind, uint64_t* count);
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name);
+
+/* Marks: what the program says of its own work. Each is an event of the kind MARK, in recordings of
+ * the program and in traces; elsewhere they have no effect. Ranges that began before recording did
+ * are not recorded. The functions of NVTX (nvtx3/nvToolsExt.h) call these.
+ *   - text: terminated by a zero byte; copied; cut after 255 bytes. Of more than 65,536 different
+ *     texts, the later ones are recorded as one.
+ * wherryMark marks a moment. wherryPushRange begins a range inside the calling thread's innermost
+ * one, and wherryPopRange ends the innermost.
+ *   - level: receives how many ranges of the thread are around the one that begins or ends; may be
+ *     NULL.
+ * wherryStartRange begins a range that any thread may end with wherryEndRange.
+ *   - range: receives the number of the range, which is not 0; or the number of the one to end.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: text or range is NULL; wherryEndRange: there is no such range, or it
+ *   has ended.
+ * - CUDA_ERROR_ILLEGAL_STATE: wherryPopRange: the thread has no range.
+ * - CUDA_ERROR_NOT_PERMITTED: in a host function of a stream.
+ * - CUDA_ERROR_OUT_OF_MEMORY.
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * Thread-safe. */
+CUresult wherryMark(const char* text);
+CUresult wherryPushRange(const char* text, int* level);
+CUresult wherryPopRange(int* level);
+CUresult wherryStartRange(const char* text, uint64_t* range);
+CUresult wherryEndRange(uint64_t range);
 
 /* Earlier names of these functions, which stay. */
 CUresult wherryEventsStart(uint64_t kinds, size_t capacity);
