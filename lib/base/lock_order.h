@@ -30,6 +30,9 @@ enum class LockOrder : std::uint8_t {
   policies,        // which policies the program has registered
   reset,           // one device reset at a time [waits, forks]
   device,          // the primary context of one device [waits]
+  captures,        // which streams are captured into which graphs
+  graph_exec,      // the steps of one executable graph, while they are launched [waits]
+  graph,           // the nodes of one graph
   peers,           // which contexts may access the memory of which others [waits]
   offers,          // what other processes may open
   imported,        // what this process has opened of other processes [waits]
@@ -116,6 +119,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::trace_end:
     case LockOrder::reset:
     case LockOrder::device:
+    case LockOrder::graph_exec:
     case LockOrder::peers:
     case LockOrder::imported:
     case LockOrder::p2p_pages:

@@ -42,6 +42,23 @@ MemoryPart unmanaged_part(Runtime& runtime, std::uintptr_t address, std::span<st
   return {address, into.first(bytes)};
 }
 
+Head head_of(const std::byte* block) {
+  Head head;
+  std::memcpy(&head, block, sizeof head);
+  return head;
+}
+
+// Where the parameters are in the block; null: one that is missing.
+std::array<void*, WHERRY_MAX_PARAMS> params_of(const std::byte* block, const Head& head) {
+  std::array<void*, WHERRY_MAX_PARAMS> params{};
+  for (unsigned i = 0; i < std::min(head.count, WHERRY_MAX_PARAMS + 0u); ++i) {
+    unsigned offset = 0;
+    std::memcpy(&offset, block + sizeof head + i * sizeof offset, sizeof offset);
+    if (offset != missing) params[i] = const_cast<std::byte*>(block + head.data_offset + offset);
+  }
+  return params;
+}
+
 // The offset at or after `offset` that a parameter of this size gets.
 std::size_t packed_place(std::size_t offset, std::size_t bytes) {
   const std::size_t unit = bytes % alignment == 0 ? alignment : bytes & -bytes;
@@ -134,19 +151,19 @@ std::vector<std::byte> GridArguments::take() {
 
 void run_grid(const void* args, std::size_t begin, std::size_t end) {
   const auto* block = static_cast<const std::byte*>(args);
-  Head head;
-  std::memcpy(&head, block, sizeof head);
-  std::array<void*, WHERRY_MAX_PARAMS> params{};
-  for (unsigned i = 0; i < std::min(head.count, WHERRY_MAX_PARAMS + 0u); ++i) {
-    unsigned offset = 0;
-    std::memcpy(&offset, block + sizeof head + i * sizeof offset, sizeof offset);
-    if (offset != missing) params[i] = const_cast<std::byte*>(block + head.data_offset + offset);
-  }
+  Head head = head_of(block);
+  auto params = params_of(block, head);
   const unsigned(&block_dim)[3] = head.info.blockDim;
   const std::size_t block_threads = std::size_t{block_dim[0]} * block_dim[1] * block_dim[2];
   head.info.begin = begin * block_threads;
   head.info.end = end * block_threads;
   head.kernel(&head.info, params.data());
+}
+
+std::vector<void*> grid_params(const std::vector<std::byte>& arguments) {
+  const Head head = head_of(arguments.data());
+  const auto params = params_of(arguments.data(), head);
+  return {params.begin(), params.begin() + std::min(head.count, WHERRY_MAX_PARAMS + 0u)};
 }
 
 }  // namespace wherry::impl

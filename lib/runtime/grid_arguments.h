@@ -42,4 +42,7 @@ std::size_t packed_offset(const DeclaredParams& declared, std::size_t index);
 // In the device: runs such a kernel for the thread blocks [begin, end).
 void run_grid(const void* args, std::size_t begin, std::size_t end);
 
+// Where the parameters are in an argument block; null: one that is missing.
+std::vector<void*> grid_params(const std::vector<std::byte>& arguments);
+
 }  // namespace wherry::impl

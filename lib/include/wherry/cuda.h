@@ -308,6 +308,7 @@ CUresult CUDAAPI cuCtxSynchronize(void);
 
 #include "detail/cuda_copies.h"
 #include "detail/cuda_device_memory.h"
+#include "detail/cuda_graphs.h"
 #include "detail/cuda_host_memory.h"
 #include "detail/cuda_ipc.h"
 #include "detail/cuda_libraries.h"
