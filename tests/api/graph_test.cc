@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "api/graph_lists.h"
+#include "support/child.h"
 
 using namespace wherry::test;
 
@@ -60,6 +61,30 @@ struct NewGraph : OwnGraph {
 };
 
 }  // namespace
+
+// The first test: this process has not started the library yet.
+TEST_CASE("a fill of memory that has been freed since fails, whatever is there now") {
+  const Outcome outcome = in_fresh_process([] {
+    const OnDevice on(isolated);
+    CUdeviceptr memory = 0;
+    WHERRY_TRY(cuMemAlloc(&memory, 4096));
+    NewGraph graph;
+    const CUDA_MEMSET_NODE_PARAMS ones{memory, 0, 1, 1, 4096, 1};
+    CUgraphNode node = nullptr;
+    WHERRY_TRY(
+        cuGraphAddMemsetNode(&node, graph.handle, nullptr, 0, &ones, session().context(isolated)));
+    WHERRY_TRY(cuGraphInstantiate(&graph.exec, graph.handle, 0));
+    WHERRY_TRY(cuGraphLaunch(graph.exec, on.stream));
+    WHERRY_TRY(cuStreamSynchronize(on.stream));
+    WHERRY_TRY(cuMemFree(memory));
+    WHERRY_TRY(cuMemAlloc(&memory, 4096));
+    const CUresult launched = cuGraphLaunch(graph.exec, on.stream);
+    const CUresult result = launched == CUDA_SUCCESS ? cuStreamSynchronize(on.stream) : launched;
+    expect(result == CUDA_ERROR_ILLEGAL_ADDRESS, name_of(result));
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
 
 TEST_CASE("nodes run after those that they depend on") {
   const int device = GENERATE(isolated, coherent);

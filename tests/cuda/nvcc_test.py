@@ -140,7 +140,8 @@ class Tests:
 
     def language(self):
         for name, expected in (("language", r"block 0 says hello\n0 of \d+ checks failed\n"),
-                               ("idioms", r"0 checks failed\n")):
+                               ("idioms", r"0 checks failed\n"),
+                               ("graphs", r"0 checks failed\n")):
             program = self.folder / name
             self.nvcc("-O1", self.root / f"tests/cuda/{name}.cu", "-o", program)
             for devices in DEVICES:
