@@ -51,6 +51,7 @@ enum class LockOrder : std::uint8_t {
   annex,           // what the processors have mapped in the annex [waits]
   exclusive,       // how many contexts forbid copies of pages [waits]
   event,           // the last recording of one event
+  cooperative,     // the last cooperative launch of one device
   // the streams and launches of a device [waits for a command to the device, not for a launch]
   engine,
   launch_board,      // the launch slots of one device's board

@@ -83,6 +83,11 @@ class Device {
   int primary_users GUARDED_BY(lock) = 0;
   unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // also of the next one
   bool primary_retained_by_runtime GUARDED_BY(lock) = false;
+
+  // Held while a cooperative launch is given to a stream, so that they run one after the other.
+  Mutex cooperative_lock{LockOrder::cooperative};
+  // The end of the last one.
+  std::shared_ptr<Recording> last_cooperative GUARDED_BY(cooperative_lock);
 };
 
 }  // namespace wherry::impl

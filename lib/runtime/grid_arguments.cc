@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 
 #include "base/page.h"
+#include "kernels/grid_barrier.h"
 #include "os/memory/own_memory.h"
 
 namespace wherry::impl {
@@ -26,6 +29,8 @@ struct Head {
   wherryLaunchInfo info{};
   unsigned count = 0;
   unsigned data_offset = 0;
+  bool is_cooperative = false;
+  alignas(GridBarrier) std::byte barrier[sizeof(GridBarrier)];  // if it is
 };
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
               WHERRY_MAX_ARGS_SIZE);
@@ -74,9 +79,11 @@ std::size_t packed_offset(const DeclaredParams& declared, std::size_t index) {
   return packed_place(offset, declared.sizes[index]);
 }
 
-GridArguments::GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info)
+GridArguments::GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info,
+                             std::uint32_t waiting_blocks)
     : block_(sizeof(Head)) {
-  const Head head{kernel, info};
+  Head head{kernel, info, 0, 0, waiting_blocks != 0, {}};
+  new (head.barrier) GridBarrier(waiting_blocks);
   std::memcpy(block_.data(), &head, sizeof head);
 }
 
@@ -157,7 +164,14 @@ void run_grid(const void* args, std::size_t begin, std::size_t end) {
   const std::size_t block_threads = std::size_t{block_dim[0]} * block_dim[1] * block_dim[2];
   head.info.begin = begin * block_threads;
   head.info.end = end * block_threads;
+  if (!head.is_cooperative) return head.kernel(&head.info, params.data());
+  // Not of the copy: of the arguments that all workers share.
+  auto* const barrier = std::launder(
+      reinterpret_cast<GridBarrier*>(const_cast<std::byte*>(block + offsetof(Head, barrier))));
+  grid_barrier_of_this_thread() = barrier;
   head.kernel(&head.info, params.data());
+  grid_barrier_of_this_thread() = nullptr;
+  barrier->leave();
 }
 
 std::vector<void*> grid_params(const std::vector<std::byte>& arguments) {

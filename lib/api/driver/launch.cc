@@ -24,13 +24,19 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, 
 
 CUresult launch(const CUlaunchConfig* config, CUfunction handle, CUstream argument, void** params,
                 void** extra) {
-  for (unsigned i = 0; config->attrs != nullptr && i < config->numAttrs; ++i)
-    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE)
+  bool is_cooperative = false;
+  for (unsigned i = 0; config->attrs != nullptr && i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      is_cooperative = attribute.value.cooperative != 0;
+    else if (attribute.id != CU_LAUNCH_ATTRIBUTE_IGNORE)
       return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
+  }
   return launch(handle,
                 {{config->gridDimX, config->gridDimY, config->gridDimZ},
                  {config->blockDimX, config->blockDimY, config->blockDimZ},
-                 config->sharedMemBytes},
+                 config->sharedMemBytes,
+                 is_cooperative},
                 argument, params, extra);
 }
 
@@ -58,6 +64,27 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
                              void** kernelParams, void** extra) {
   return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                         sharedMemBytes, per_thread(hStream), kernelParams, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                   unsigned int gridDimZ, unsigned int blockDimX,
+                                   unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream,
+                                   void** kernelParams) {
+  return launch(f,
+                {{gridDimX, gridDimY, gridDimZ},
+                 {blockDimX, blockDimY, blockDimZ},
+                 sharedMemBytes,
+                 /*is_cooperative=*/true},
+                hStream, kernelParams, nullptr);
+}
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                        unsigned int gridDimZ, unsigned int blockDimX,
+                                        unsigned int blockDimY, unsigned int blockDimZ,
+                                        unsigned int sharedMemBytes, CUstream hStream,
+                                        void** kernelParams) {
+  return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                                   sharedMemBytes, per_thread(hStream), kernelParams);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,

@@ -114,6 +114,12 @@ cudaError_t cudaLaunchKernel(T* kernel, dim3 grid, dim3 block, void** arguments,
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, arguments,
                           shared_bytes, stream);
 }
+template <typename T>
+cudaError_t cudaLaunchCooperativeKernel(T* kernel, dim3 grid, dim3 block, void** arguments,
+                                        size_t shared_bytes = 0, cudaStream_t stream = 0) {
+  return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), grid, block, arguments,
+                                     shared_bytes, stream);
+}
 template <typename... P, typename... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... arguments) {
