@@ -67,7 +67,7 @@ WorkStatus run(const StreamHandle& stream, KernelLaunch launch) {
   if (!launch.shape.is_cooperative) return start();
   // If two such launches had some of the workers each, both would wait for ever.
   const LockGuard guard(device.cooperative_lock);
-  const auto& before = device.last_cooperative;
+  const std::shared_ptr<Recording> before = device.last_cooperative;
   WorkStatus status = WorkStatus::ok;
   if (before && !device.engine.query(*before))
     status = device.engine.wait_for(stream.stream, before);
