@@ -20,15 +20,6 @@ constexpr std::uint64_t wake_bytes = 64 << 10;
 // From this size on several copiers are faster than one thread.
 constexpr std::uint64_t copiers_bytes_min = 1 << 20;
 
-// The memory that a pointer refers to.
-struct Found {
-  CopyRequest::Side side;
-  bool is_known = false;
-  bool is_device = false;  // memory of a device, or managed memory
-  bool is_managed = false;
-  bool sync_memops = false;
-};
-
 // A processor, and the access that it must have to the memory.
 struct Accessor {
   Processor processor;
@@ -53,7 +44,8 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
 
 // Whether all of the bytes lie in memory of this kind, which may be several adjacent allocations.
 // Sets in `found` what holds for all of them.
-bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& found) {
+bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes,
+                    PlannedCopy::Found& found) {
   found.is_known = found.is_device = true;
   for (std::uintptr_t at = bytes.start; at < bytes.end;) {
     const auto record = driver.memory().find(at);
@@ -68,7 +60,7 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& 
 // For memory in the annex. The calling thread may have no access to it, so it is copied from file
 // to file.
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
-                       Found& found) {
+                       PlannedCopy::Found& found) {
   if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
   auto mappings = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
   if (!mappings) return CUDA_ERROR_INVALID_VALUE;
@@ -79,7 +71,7 @@ CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Acce
 }
 
 CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor accessor,
-              Found& found) {
+              PlannedCopy::Found& found) {
   std::size_t bytes = 0;
   std::uintptr_t past = 0;
   if (end.address == 0 || !reach(end, extent, bytes) ||
@@ -238,60 +230,100 @@ std::shared_ptr<const std::vector<std::byte>> pattern_of(std::uint32_t value, un
 
 }  // namespace
 
+CUresult plan_copy(Driver& driver, const StreamHandle& target, const End& to, const End& from,
+                   const Extent& extent, PlannedCopy& plan) {
+  CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), plan.there);
+  if (found == CUDA_SUCCESS)
+    found = find(driver, from, extent, accessor_of(from, target, Access::read), plan.here);
+  if (found != CUDA_SUCCESS) return found;
+  plan.request = {.to = plan.there.side,
+                  .from = plan.here.side,
+                  .pattern = nullptr,
+                  .width = extent.width,
+                  .rows = extent.rows,
+                  .layers = extent.layers,
+                  .home = {}};
+  if (to.role != Role::host) plan.request.home = Processor::device(target.context->device.ordinal);
+  return CUDA_SUCCESS;
+}
+
+CUresult plan_fill(Driver& driver, const StreamHandle& target, const End& to, const Extent& extent,
+                   std::uint32_t value, unsigned size, PlannedCopy& plan) {
+  const bool uses_pitch = extent.rows > 1 || extent.layers > 1;
+  if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  const CUresult found =
+      find(driver, to, extent, accessor_of(to, target, Access::write), plan.there);
+  if (found != CUDA_SUCCESS) return found;
+  plan.request = {.to = plan.there.side,
+                  .from = {},
+                  .pattern = nullptr,
+                  .width = extent.width,
+                  .rows = extent.rows,
+                  .layers = extent.layers,
+                  .home = Processor::device(target.context->device.ordinal)};
+  plan.request.pattern = pattern_of(value, size, plan.request.bytes());
+  return CUDA_SUCCESS;
+}
+
+GraphWork copy_work(CopyRequest request) {
+  return [request = std::move(request)](Driver& driver, const StreamHandle& stream) {
+    return run(driver, stream, request, /*waits=*/false);
+  };
+}
+
+CUresult find_target(Driver& driver, CUstream argument, Timing timing, WorkStream& target) {
+  if (timing == Timing::asynchronous) {
+    const CUresult found = find_work_stream(driver, argument, target);
+    return found == CUDA_SUCCESS
+               ? to_result(target.context->device.engine.status(*target.context->work))
+               : found;
+  }
+  const CUresult safe = driver.captures().refuse_unsafe();
+  const CUresult found = find_working_stream(driver, argument, target);
+  return found == CUDA_SUCCESS ? safe : found;
+}
+
 CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, const End& from,
               const Extent& extent) {
-  StreamHandle target;
-  const CUresult ready = find_working_stream(driver, stream, target);
+  WorkStream target;
+  const CUresult ready = find_target(driver, stream, timing, target);
   if (ready != CUDA_SUCCESS || extent.is_empty()) return ready;
-  Found there;
-  Found here;
-  CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
-  if (found == CUDA_SUCCESS)
-    found = find(driver, from, extent, accessor_of(from, target, Access::read), here);
-  if (found != CUDA_SUCCESS) return found;
-  CopyRequest request{.to = there.side,
-                      .from = here.side,
-                      .pattern = nullptr,
-                      .width = extent.width,
-                      .rows = extent.rows,
-                      .layers = extent.layers,
-                      .home = {}};
-  if (to.role != Role::host) request.home = Processor::device(target.context->device.ordinal);
+  PlannedCopy plan;
+  const CUresult planned = plan_copy(driver, target, to, from, extent, plan);
+  if (planned != CUDA_SUCCESS) return planned;
+  // A captured copy reads and writes pageable memory when it runs.
+  if (target.is_captured)
+    return give(driver, target, CU_GRAPH_NODE_TYPE_MEMCPY, copy_work(std::move(plan.request)));
+  const PlannedCopy::Found& there = plan.there;
+  const PlannedCopy::Found& here = plan.here;
   const bool in_host_memory = !there.is_device && !here.is_device;
   const bool is_pageable = !there.is_known || !here.is_known;
   const bool in_device_memory = there.is_device && here.is_device;
   // Only a source is staged: bytes copied to pageable memory must have arrived when the call
   // returns.
   if (timing == Timing::asynchronous && there.is_device && !here.is_known)
-    return run_staged(driver, target, std::move(request));
+    return run_staged(driver, target, std::move(plan.request));
   const bool waits = in_host_memory || is_pageable ||
                      (timing == Timing::synchronous &&
                       (!in_device_memory || there.sync_memops || here.sync_memops));
-  return run(driver, target, std::move(request), waits);
+  return run(driver, target, std::move(plan.request), waits);
 }
 
 CUresult fill(Driver& driver, CUstream stream, Timing timing, const End& to, const Extent& extent,
               std::uint32_t value, unsigned size) {
-  StreamHandle target;
-  const CUresult ready = find_working_stream(driver, stream, target);
+  WorkStream target;
+  const CUresult ready = find_target(driver, stream, timing, target);
   if (ready != CUDA_SUCCESS || extent.is_empty()) return ready;
-  const bool uses_pitch = extent.rows > 1 || extent.layers > 1;
-  if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
-    return CUDA_ERROR_INVALID_VALUE;
-  Found there;
-  const CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
-  if (found != CUDA_SUCCESS) return found;
-  CopyRequest request{.to = there.side,
-                      .from = {},
-                      .pattern = nullptr,
-                      .width = extent.width,
-                      .rows = extent.rows,
-                      .layers = extent.layers,
-                      .home = Processor::device(target.context->device.ordinal)};
-  request.pattern = pattern_of(value, size, request.bytes());
+  PlannedCopy plan;
+  const CUresult planned = plan_fill(driver, target, to, extent, value, size, plan);
+  if (planned != CUDA_SUCCESS) return planned;
+  if (target.is_captured)
+    return give(driver, target, CU_GRAPH_NODE_TYPE_MEMSET, copy_work(std::move(plan.request)));
+  const PlannedCopy::Found& there = plan.there;
   const bool waits =
       timing == Timing::synchronous && (!there.is_device || there.is_managed || there.sync_memops);
-  return run(driver, target, std::move(request), waits);
+  return run(driver, target, std::move(plan.request), waits);
 }
 
 }  // namespace wherry::impl

@@ -48,6 +48,38 @@ struct Extent {
   bool is_empty() const { return width == 0 || rows == 0 || layers == 0; }
 };
 
+// A checked copy or fill.
+struct PlannedCopy {
+  // The memory that a pointer refers to.
+  struct Found {
+    CopyRequest::Side side;
+    bool is_known = false;
+    bool is_device = false;  // memory of a device, or managed memory
+    bool is_managed = false;
+    bool sync_memops = false;
+  };
+
+  CopyRequest request = {};
+  Found there = {};
+  Found here = {};
+};
+
+// Check what the pointers refer to. `target` says from which device. Require: the extent is not
+// empty. Return the errors of copy() and fill().
+CUresult plan_copy(Driver& driver, const StreamHandle& target, const End& to, const End& from,
+                   const Extent& extent, PlannedCopy& plan);
+CUresult plan_fill(Driver& driver, const StreamHandle& target, const End& to, const Extent& extent,
+                   std::uint32_t value, unsigned size, PlannedCopy& plan);
+// The same for the copy that the structure describes, which may be empty: then
+// CUDA_ERROR_INVALID_VALUE.
+CUresult plan_box(Driver& driver, const StreamHandle& target, const CUDA_MEMCPY3D_v2& what,
+                  PlannedCopy& plan);
+// The copy or fill as an asynchronous one, as a value.
+GraphWork copy_work(CopyRequest request);
+
+// Finds the stream for a copy or fill.
+CUresult find_target(Driver& driver, CUstream argument, Timing timing, WorkStream& target);
+
 CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, const End& from,
               const Extent& extent);
 // Fills with the `size` lowest bytes of `value`, repeated.

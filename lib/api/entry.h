@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "api/exports.h"
 #include "base/log.h"
@@ -31,6 +32,16 @@ CUresult enter(const Body& body) noexcept {
   }
 }
 
+// The same for a call that may wait for other work, so that captures may forbid it
+// (Captures::refuse_unsafe).
+template <typename Body>
+CUresult enter_unsafe(const Body& body) noexcept {
+  return enter([&](Driver& driver) {
+    const CUresult safe = driver.captures().refuse_unsafe();
+    return safe == CUDA_SUCCESS ? body(driver) : safe;
+  });
+}
+
 // To be called after waiting for work, with its result. Also returns memory to Linux that pools
 // hold beyond their thresholds.
 CUresult waited(WorkStatus status);
@@ -44,8 +55,26 @@ inline CUstream per_thread(CUstream argument) {
   return argument == nullptr ? CU_STREAM_PER_THREAD : argument;
 }
 // Finds the stream that an argument names. Default streams need a current context.
+//
+// For a call that only asks for what never changes of a stream.
+CUresult find_any_stream(Driver& driver, CUstream argument, StreamHandle& stream);
+// For a call that uses the stream. Fails if the stream is being captured (Captures::refuse).
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 // The same; fails with the context's error if the context has failed.
 CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream);
+
+// A stream that is given work, which becomes a node of a graph while the stream is captured.
+struct WorkStream : StreamHandle {
+  bool is_captured = false;
+};
+// For a call that gives the stream such work. If the stream is captured, fails with the context's
+// error if the context has failed.
+CUresult find_work_stream(Driver& driver, CUstream argument, WorkStream& stream);
+// Gives the work to the stream: runs work(driver, stream) now, or adds it as a node.
+template <typename Work>
+CUresult give(Driver& driver, const WorkStream& stream, CUgraphNodeType type, Work work) {
+  if (!stream.is_captured) return work(driver, stream);
+  return driver.captures().add(stream, {type, stream.context, std::move(work)});
+}
 
 }  // namespace wherry::impl

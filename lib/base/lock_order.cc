@@ -26,6 +26,14 @@ const char* name_of(LockOrder order) {
       return "reset";
     case LockOrder::device:
       return "device";
+    case LockOrder::cooperative:
+      return "cooperative";
+    case LockOrder::captures:
+      return "captures";
+    case LockOrder::graph_exec:
+      return "graph_exec";
+    case LockOrder::graph:
+      return "graph";
     case LockOrder::peers:
       return "peers";
     case LockOrder::offers:

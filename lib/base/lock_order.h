@@ -30,6 +30,9 @@ enum class LockOrder : std::uint8_t {
   policies,        // which policies the program has registered
   reset,           // one device reset at a time [waits, forks]
   device,          // the primary context of one device [waits]
+  captures,        // which streams are captured into which graphs
+  graph_exec,      // the steps of one executable graph, while they are launched [waits]
+  graph,           // the nodes of one graph
   peers,           // which contexts may access the memory of which others [waits]
   offers,          // what other processes may open
   imported,        // what this process has opened of other processes [waits]
@@ -48,6 +51,7 @@ enum class LockOrder : std::uint8_t {
   annex,           // what the processors have mapped in the annex [waits]
   exclusive,       // how many contexts forbid copies of pages [waits]
   event,           // the last recording of one event
+  cooperative,     // the last cooperative launch of one device
   // the streams and launches of a device [waits for a command to the device, not for a launch]
   engine,
   launch_board,      // the launch slots of one device's board
@@ -117,6 +121,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::trace_end:
     case LockOrder::reset:
     case LockOrder::device:
+    case LockOrder::graph_exec:
     case LockOrder::peers:
     case LockOrder::imported:
     case LockOrder::p2p_pages:

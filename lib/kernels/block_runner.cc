@@ -5,6 +5,9 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <utility>
+
+#include "kernels/grid_barrier.h"
 
 __thread const wherryKernelBlock* wherryThisBlock = nullptr;
 __thread wherryKernelThread* wherryThisThread = nullptr;
@@ -85,6 +88,7 @@ void BlockRunner::run(const wherryKernelBlock& block, void (*function)(void*), v
   closure_ = closure;
   live_ = threads;
   waiting_ = count_ = 0;
+  waits_for_grid_ = false;
   std::size_t rank = 0;
   for (unsigned z = 0; z < size[2]; ++z)
     for (unsigned y = 0; y < size[1]; ++y)
@@ -183,7 +187,13 @@ unsigned BlockRunner::block_barrier(int predicate, int* all) {
   return last_count_;
 }
 
+void BlockRunner::grid_barrier() {
+  waits_for_grid_ = true;
+  block_barrier(0, nullptr);
+}
+
 void BlockRunner::release_block() {
+  if (std::exchange(waits_for_grid_, false)) grid_barrier_of_this_thread()->wait();
   last_count_ = count_;
   last_all_ = count_ == waiting_;
   waiting_ = count_ = 0;

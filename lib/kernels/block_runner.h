@@ -32,6 +32,8 @@ class BlockRunner {
   bool is_running() const { return current_ != nullptr; }
 
   unsigned block_barrier(int predicate, int* all);
+  // The same for all blocks of a cooperative launch.
+  void grid_barrier();
   void warp_barrier(unsigned mask);
   const unsigned long long* warp_exchange(unsigned mask, unsigned long long value);
   unsigned active_lanes(const void* place);
@@ -111,6 +113,8 @@ class BlockRunner {
   unsigned count_ = 0;    // of predicates of those that wait
   unsigned last_count_ = 0;
   bool last_all_ = false;
+  bool waits_for_grid_ =
+      false;  // true: the threads at the block barrier wait for other blocks, too
 };
 
 }  // namespace wherry::impl

@@ -14,6 +14,7 @@
 namespace wherry::impl {
 
 class Device;
+struct CapturedMoment;
 
 // A context of the API. Its streams and events are found through their handles; what they share is
 // `work`.
@@ -49,6 +50,12 @@ struct CudaEvent {
     return recording;
   }
 
+  // The moment of a capture that it was last recorded at; null: it was recorded in a stream.
+  std::shared_ptr<const CapturedMoment> last_captured() const EXCLUDES(lock) {
+    const LockGuard guard(lock);
+    return captured;
+  }
+
   const std::shared_ptr<Context> context;
   const unsigned flags;
   const std::shared_ptr<SharedEvent> shared;  // what it is if other processes have it, too; or null
@@ -56,6 +63,7 @@ struct CudaEvent {
   // Held while it is recorded, so that the last one to be recorded is the one that is kept.
   mutable Mutex lock{LockOrder::event};
   std::shared_ptr<Recording> recording GUARDED_BY(lock);
+  std::shared_ptr<const CapturedMoment> captured GUARDED_BY(lock);
 };
 
 class Device {
@@ -75,6 +83,11 @@ class Device {
   int primary_users GUARDED_BY(lock) = 0;
   unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // also of the next one
   bool primary_retained_by_runtime GUARDED_BY(lock) = false;
+
+  // Held while a cooperative launch is given to a stream, so that they run one after the other.
+  Mutex cooperative_lock{LockOrder::cooperative};
+  // The end of the last one.
+  std::shared_ptr<Recording> last_cooperative GUARDED_BY(cooperative_lock);
 };
 
 }  // namespace wherry::impl

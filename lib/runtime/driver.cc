@@ -341,6 +341,7 @@ CUstream Driver::create_stream(const std::shared_ptr<Context>& context, StreamKi
 bool Driver::destroy_stream(CUstream handle) {
   const auto found = streams_.take(handle);
   if (!found) return false;
+  captures_.forget(*found->stream);
   found->context->device.engine.destroy_stream(found->stream);
   return true;
 }
@@ -364,6 +365,7 @@ void Driver::destroy_handles_of(const Context& context) {
   functions_.take_if(
       [&](const Function& function) { return function.module->context.get() == &context; });
   const auto streams = streams_.take_if(is_its);
+  captures_.forget(context);
   for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
 }
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "pages/memory_records.h"
+#include "runtime/captures.h"
 #include "runtime/device.h"
+#include "runtime/graphs.h"
 #include "runtime/handle_table.h"
 #include "runtime/imported_memory.h"
 #include "runtime/libraries.h"
@@ -89,6 +91,9 @@ class Driver {
   bool destroy_event(CUevent handle);
   std::shared_ptr<CudaEvent> find_event(CUevent handle) const { return events_.find(handle); }
 
+  Graphs& graphs() { return graphs_; }
+  Captures& captures() { return captures_; }
+
   // ---- modules
 
   CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
@@ -149,6 +154,8 @@ class Driver {
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, CudaEvent> events_{4};
+  Graphs graphs_;
+  Captures captures_{graphs_};
   HandleTable<CUmodule, Module> modules_{12};
   HandleTable<CUfunction, Function> functions_{2};
   Libraries libraries_{runtime_};

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 
 #include "base/page.h"
+#include "kernels/grid_barrier.h"
 #include "os/memory/own_memory.h"
 
 namespace wherry::impl {
@@ -26,6 +29,8 @@ struct Head {
   wherryLaunchInfo info{};
   unsigned count = 0;
   unsigned data_offset = 0;
+  bool is_cooperative = false;
+  alignas(GridBarrier) std::byte barrier[sizeof(GridBarrier)];  // if it is
 };
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
               WHERRY_MAX_ARGS_SIZE);
@@ -40,6 +45,23 @@ MemoryPart unmanaged_part(Runtime& runtime, std::uintptr_t address, std::span<st
   std::size_t bytes = address == 0 || is_managed(address) ? 0 : into.size();
   if (bytes > to_page_end && is_managed(address + to_page_end)) bytes = to_page_end;
   return {address, into.first(bytes)};
+}
+
+Head head_of(const std::byte* block) {
+  Head head;
+  std::memcpy(&head, block, sizeof head);
+  return head;
+}
+
+// Where the parameters are in the block; null: one that is missing.
+std::array<void*, WHERRY_MAX_PARAMS> params_of(const std::byte* block, const Head& head) {
+  std::array<void*, WHERRY_MAX_PARAMS> params{};
+  for (unsigned i = 0; i < std::min(head.count, WHERRY_MAX_PARAMS + 0u); ++i) {
+    unsigned offset = 0;
+    std::memcpy(&offset, block + sizeof head + i * sizeof offset, sizeof offset);
+    if (offset != missing) params[i] = const_cast<std::byte*>(block + head.data_offset + offset);
+  }
+  return params;
 }
 
 // The offset at or after `offset` that a parameter of this size gets.
@@ -57,9 +79,11 @@ std::size_t packed_offset(const DeclaredParams& declared, std::size_t index) {
   return packed_place(offset, declared.sizes[index]);
 }
 
-GridArguments::GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info)
+GridArguments::GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info,
+                             std::uint32_t waiting_blocks)
     : block_(sizeof(Head)) {
-  const Head head{kernel, info};
+  Head head{kernel, info, 0, 0, waiting_blocks != 0, {}};
+  new (head.barrier) GridBarrier(waiting_blocks);
   std::memcpy(block_.data(), &head, sizeof head);
 }
 
@@ -134,19 +158,26 @@ std::vector<std::byte> GridArguments::take() {
 
 void run_grid(const void* args, std::size_t begin, std::size_t end) {
   const auto* block = static_cast<const std::byte*>(args);
-  Head head;
-  std::memcpy(&head, block, sizeof head);
-  std::array<void*, WHERRY_MAX_PARAMS> params{};
-  for (unsigned i = 0; i < std::min(head.count, WHERRY_MAX_PARAMS + 0u); ++i) {
-    unsigned offset = 0;
-    std::memcpy(&offset, block + sizeof head + i * sizeof offset, sizeof offset);
-    if (offset != missing) params[i] = const_cast<std::byte*>(block + head.data_offset + offset);
-  }
+  Head head = head_of(block);
+  auto params = params_of(block, head);
   const unsigned(&block_dim)[3] = head.info.blockDim;
   const std::size_t block_threads = std::size_t{block_dim[0]} * block_dim[1] * block_dim[2];
   head.info.begin = begin * block_threads;
   head.info.end = end * block_threads;
+  if (!head.is_cooperative) return head.kernel(&head.info, params.data());
+  // Not of the copy: of the arguments that all workers share.
+  auto* const barrier = std::launder(
+      reinterpret_cast<GridBarrier*>(const_cast<std::byte*>(block + offsetof(Head, barrier))));
+  grid_barrier_of_this_thread() = barrier;
   head.kernel(&head.info, params.data());
+  grid_barrier_of_this_thread() = nullptr;
+  barrier->leave();
+}
+
+std::vector<void*> grid_params(const std::vector<std::byte>& arguments) {
+  const Head head = head_of(arguments.data());
+  const auto params = params_of(arguments.data(), head);
+  return {params.begin(), params.begin() + std::min(head.count, WHERRY_MAX_PARAMS + 0u)};
 }
 
 }  // namespace wherry::impl

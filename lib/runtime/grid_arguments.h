@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "runtime/module.h"
@@ -12,8 +13,10 @@ namespace wherry::impl {
 
 class GridArguments {
  public:
-  // `info`: all but begin and end, which run_grid() sets.
-  GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info);
+  // `info`: all but begin and end, which run_grid() sets. `waiting_blocks`: how many blocks the
+  // launch has, if they can wait for each other; else 0.
+  GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info,
+                std::uint32_t waiting_blocks = 0);
 
   // Each of the two is called at most once. Returns false if the parameters are not what the kernel
   // declares, or too large.
@@ -39,7 +42,11 @@ class GridArguments {
 // The offset of a parameter in the buffer that `extra` passes. Requires: it is declared.
 std::size_t packed_offset(const DeclaredParams& declared, std::size_t index);
 
-// In the device: runs such a kernel for the thread blocks [begin, end).
+// In the device: runs such a kernel for the thread blocks [begin, end). `args` is in memory that
+// all workers share, and, if blocks can wait for each other, writable.
 void run_grid(const void* args, std::size_t begin, std::size_t end);
+
+// Where the parameters are in an argument block; null: one that is missing.
+std::vector<void*> grid_params(const std::vector<std::byte>& arguments);
 
 }  // namespace wherry::impl

@@ -12,6 +12,7 @@ struct LaunchShape {
   unsigned grid[3];
   unsigned block[3];
   unsigned shared_bytes;
+  bool is_cooperative = false;  // blocks can wait for each other
 };
 
 struct LaunchSize {

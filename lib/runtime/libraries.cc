@@ -89,4 +89,11 @@ void Libraries::refuse_code(std::uintptr_t address) {
            describe_code_address(address));
 }
 
+std::uintptr_t Libraries::address_of(CUkernel kernel) const {
+  const LockGuard guard(own_lock_);
+  for (const auto& [address, known] : own_kernels_)
+    if (known == kernel) return address;
+  return 0;
+}
+
 }  // namespace wherry::impl

@@ -32,6 +32,8 @@ class Libraries {
   // itself; that stays loaded from now on. CUDA_ERROR_NOT_FOUND: no kernel that is exported and
   // declared is there; else as a library is loaded.
   CUresult kernel_at(std::uintptr_t address, CUkernel& kernel) EXCLUDES(own_lock_);
+  // Where that kernel's code begins; 0: it is of a library that has a handle.
+  std::uintptr_t address_of(CUkernel kernel) const EXCLUDES(own_lock_);
 
  private:
   CUresult learn_kernel(std::uintptr_t address, CUkernel& kernel) EXCLUDES(own_lock_);
@@ -41,7 +43,7 @@ class Libraries {
   Runtime& runtime_;
   HandleTable<CUlibrary, Library> libraries_{6};
   HandleTable<CUkernel, Kernel> kernels_{10};
-  Mutex own_lock_{LockOrder::own_libraries};
+  mutable Mutex own_lock_{LockOrder::own_libraries};
   // What the program is made of, by the loader's handle, and its kernels; some have ended.
   std::map<void*, CUlibrary> own_libraries_ GUARDED_BY(own_lock_);
   std::map<std::uintptr_t, CUkernel> own_kernels_ GUARDED_BY(own_lock_);

@@ -13,6 +13,7 @@ ThreadContexts& ThreadContexts::mine() {
 ThreadContexts::~ThreadContexts() {
   if (Driver::current() == nullptr) return;  // a forked child: the engines are not ours
   for (const OwnStream& own : streams_) {
+    Driver::current()->captures().forget(*own.stream);
     if (const auto context = own.context.lock()) context->device.engine.destroy_stream(own.stream);
   }
 }

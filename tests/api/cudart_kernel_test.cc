@@ -194,8 +194,7 @@ TEST_CASE("launches that are invalid for every device are refused, each with its
         cudaErrorInvalidResourceHandle);
   CHECK(cudaLaunchKernelExC(nullptr, address_of_fill(), args) == cudaErrorInvalidValue);
   cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
+  attribute.id = cudaLaunchAttributeClusterDimension;
   cudaLaunchConfig_t config{dim3(1), dim3(1), 0, nullptr, &attribute, 1};
   CHECK(cudaLaunchKernelExC(&config, address_of_fill(), args) == cudaErrorNotSupported);
   config.attrs = nullptr;

@@ -252,7 +252,7 @@ TEST_CASE("launches that are invalid for every device are refused") {
   CUlaunchAttribute attribute{};
   CUlaunchConfig config{2, 1, 1, 2, 1, 1, 0, nullptr, &attribute, 1};
   CHECK(cuLaunchKernelEx(&config, touch, params, nullptr) == CUDA_SUCCESS);
-  attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   CHECK(cuLaunchKernelEx(&config, touch, params, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
   config.attrs = nullptr;
   CHECK(cuLaunchKernelEx(&config, touch, params, nullptr) == CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,5 @@
 // Kernels that fail. The argument says how; prints the error that the program gets.
+#include <cooperative_groups.h>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,9 @@ __global__ void recursion(int depth, int* out) {
 __global__ void illegal(int* p) {
   p[threadIdx.x] = 1;
 }
+__global__ void ordinary() {
+  cooperative_groups::this_grid().sync();
+}
 __global__ void trap() {
   __trap();
 }
@@ -43,6 +47,7 @@ int main(int argc, char** argv) {
   if (what == "recursion") recursion<<<1, 2>>>(20, out);
   if (what == "overflow") recursion<<<1, 2>>>(200, out);
   if (what == "illegal") illegal<<<1, 1>>>(reinterpret_cast<int*>(64));
+  if (what == "grid") ordinary<<<2, 1>>>();
   if (what == "trap") trap<<<1, 1>>>();
   if (what == "host-assert") assert(argc == 7);
   const cudaError_t error = cudaDeviceSynchronize();

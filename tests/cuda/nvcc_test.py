@@ -93,9 +93,10 @@ REFUSED_OPTIONS = [("-ptx", "no PTX"), ("-lcublas", "GPU code"), ("--frobnicate"
                    ("missing.cu", "no such file")]
 
 FAILURES = {
-    "assert": ("cudaErrorAssert", "failures.cu:10: wrong_assertion: block: [1,0,0], "
+    "assert": ("cudaErrorAssert", "failures.cu:11: wrong_assertion: block: [1,0,0], "
                "thread: [3,0,0] Assertion `i < n` failed"),
     "deadlock": ("cudaErrorLaunchFailure", "kernel deadlock: the threads of block (0,0,0) wait"),
+    "grid": ("cudaErrorLaunchFailure", "kernel ordinary: grid.sync() of several blocks needs"),
     "recursion": ("cudaSuccess", ""),
     "overflow": ("cudaErrorLaunchFailure", "needs more than the 128 KiB of stack"),
     "illegal": ("cudaErrorIllegalAddress", "touched 0x40"),
@@ -140,7 +141,9 @@ class Tests:
 
     def language(self):
         for name, expected in (("language", r"block 0 says hello\n0 of \d+ checks failed\n"),
-                               ("idioms", r"0 checks failed\n")):
+                               ("idioms", r"0 checks failed\n"),
+                               ("graphs", r"0 checks failed\n"),
+                               ("cooperative", r"0 checks failed\n")):
             program = self.folder / name
             self.nvcc("-O1", self.root / f"tests/cuda/{name}.cu", "-o", program)
             for devices in DEVICES:

@@ -106,6 +106,15 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, void** args,
   return launch(&config, stream, function, args);
 }
 
+cudaError_t launch_cooperatively(const void* function, dim3 grid, dim3 block, void** args,
+                                 std::size_t shared_bytes, CUstream stream) {
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, &cooperative, 1};
+  return launch(&config, stream, function, args);
+}
+
 // Stores an attribute as a size_t or an int.
 template <typename Number>
 CUresult tell(Number& value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
@@ -203,6 +212,15 @@ cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void
 cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
                                   size_t sharedMem, cudaStream_t stream) {
   return launch(func, gridDim, blockDim, args, sharedMem, per_thread(stream));
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args,
+                                        size_t sharedMem, cudaStream_t stream) {
+  return launch_cooperatively(func, gridDim, blockDim, args, sharedMem, stream);
+}
+cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim,
+                                             void** args, size_t sharedMem, cudaStream_t stream) {
+  return launch_cooperatively(func, gridDim, blockDim, args, sharedMem, per_thread(stream));
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {

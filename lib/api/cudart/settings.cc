@@ -17,25 +17,6 @@ cudaError_t tell_version(int* version, int value) {
   return cudaSuccess;
 }
 
-struct CaptureInfo {
-  cudaStreamCaptureStatus* status;
-  unsigned long long* id;
-  cudaGraph_t* graph;
-  const cudaGraphNode_t** dependencies;
-  const cudaGraphEdgeData** edges;
-  std::size_t* count;
-};
-
-cudaError_t get_capture_info(CUstream stream, const CaptureInfo& info) {
-  static_assert(sizeof(cuuint64_t) == sizeof(unsigned long long));
-  return with_context([&] {
-    return cuStreamGetCaptureInfo_v3(
-        stream, reinterpret_cast<CUstreamCaptureStatus*>(info.status),
-        reinterpret_cast<cuuint64_t*>(info.id), info.graph, info.dependencies,
-        reinterpret_cast<const CUgraphEdgeData**>(info.edges), info.count);
-  });
-}
-
 }  // namespace
 
 cudaError_t cudaDriverGetVersion(int* driverVersion) {
@@ -117,43 +98,4 @@ cudaError_t cudaProfilerStart(void) {
 }
 cudaError_t cudaProfilerStop(void) {
   return with_context([] { return cuProfilerStop(); });
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* pCaptureStatus) {
-  return with_context([&] {
-    return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
-  });
-}
-cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
-                                       cudaStreamCaptureStatus* pCaptureStatus) {
-  return with_context([&] {
-    return cuStreamIsCapturing_ptsz(stream,
-                                    reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
-  });
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
-                                     cudaStreamCaptureStatus* captureStatus_out,
-                                     unsigned long long* id_out, cudaGraph_t* graph_out,
-                                     const cudaGraphNode_t** dependencies_out,
-                                     const cudaGraphEdgeData** edgeData_out,
-                                     size_t* numDependencies_out) {
-  return get_capture_info(stream, {captureStatus_out, id_out, graph_out, dependencies_out,
-                                   edgeData_out, numDependencies_out});
-}
-cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
-                                          cudaStreamCaptureStatus* captureStatus_out,
-                                          unsigned long long* id_out, cudaGraph_t* graph_out,
-                                          const cudaGraphNode_t** dependencies_out,
-                                          const cudaGraphEdgeData** edgeData_out,
-                                          size_t* numDependencies_out) {
-  return get_capture_info(
-      per_thread(stream),
-      {captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out});
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  return with_library([&] {
-    return cuThreadExchangeStreamCaptureMode(reinterpret_cast<CUstreamCaptureMode*>(mode));
-  });
 }

@@ -1,64 +1,137 @@
-// The C functions that ask whether a stream is being captured into a graph: no stream ever is.
+// The C functions that capture streams into graphs.
+#include <utility>
+
 #include "api/entry.h"
 
 using namespace wherry::impl;
 
 namespace {
 
-// Sets the status if the stream exists.
-CUresult tell_status(CUstream argument, CUstreamCaptureStatus* status) {
+bool is_mode(CUstreamCaptureMode mode) {
+  return mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+CUresult begin(CUstream argument, CUstreamCaptureMode mode) {
   return enter([&](Driver& driver) {
-    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     StreamHandle stream;
-    const CUresult found = find_stream(driver, argument, stream);
-    if (found == CUDA_SUCCESS) *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return found;
+    const CUresult found = find_any_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
+    const CUresult working = to_result(stream.context->device.engine.status(*stream.context->work));
+    if (working != CUDA_SUCCESS) return working;
+    return is_mode(mode) ? driver.captures().begin(stream, mode) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult end(CUstream argument, CUgraph* graph) {
+  return enter([&](Driver& driver) {
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *graph = nullptr;
+    StreamHandle stream;
+    const CUresult found = find_any_stream(driver, argument, stream);
+    return found == CUDA_SUCCESS ? driver.captures().end(stream, graph) : found;
+  });
+}
+
+// Where cuStreamGetCaptureInfo stores what it tells. All but the status may be null.
+struct Outputs {
+  CUstreamCaptureStatus* status;
+  cuuint64_t* id = nullptr;
+  CUgraph* graph = nullptr;
+  const CUgraphNode** nodes = nullptr;
+  const CUgraphEdgeData** edges = nullptr;
+  std::size_t* count = nullptr;
+};
+
+template <typename Value>
+void store(Value* to, Value value) {
+  if (to != nullptr) *to = value;
+}
+
+CUresult tell(CUstream argument, const Outputs& outputs) {
+  return enter([&](Driver& driver) {
+    if (outputs.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamHandle stream;
+    const CUresult found = find_any_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
+    if (driver.captures().is_ordered_with_captured(stream))
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    const Captures::Info info = driver.captures().info(stream);
+    *outputs.status = info.status;
+    if (info.status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
+    store(outputs.id, cuuint64_t{info.id});
+    if (info.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return CUDA_SUCCESS;
+    store(outputs.graph, info.graph);
+    store(outputs.nodes, info.nodes);
+    store<const CUgraphEdgeData*>(outputs.edges, nullptr);
+    store(outputs.count, info.count);
+    return CUDA_SUCCESS;
   });
 }
 
 }  // namespace
 
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  return tell_status(hStream, captureStatus);
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+  return begin(hStream, mode);
 }
-CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  return tell_status(per_thread(hStream), captureStatus);
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode) {
+  return begin(per_thread(hStream), mode);
 }
 
-// The other outputs are not written, because no stream is captured.
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
+  return end(hStream, phGraph);
+}
+CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph* phGraph) {
+  return end(per_thread(hStream), phGraph);
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
+  return tell(hStream, {captureStatus});
+}
+CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
+  return tell(per_thread(hStream), {captureStatus});
+}
+
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                cuuint64_t*) {
-  return tell_status(hStream, captureStatus_out);
+                                cuuint64_t* id_out) {
+  return tell(hStream, {captureStatus_out, id_out});
 }
 CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                     cuuint64_t*) {
-  return tell_status(per_thread(hStream), captureStatus_out);
+                                     cuuint64_t* id_out) {
+  return tell(per_thread(hStream), {captureStatus_out, id_out});
 }
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                   cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
-  return tell_status(hStream, captureStatus_out);
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out,
+                                   size_t* numDependencies_out) {
+  return tell(hStream, {captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
+                        numDependencies_out});
 }
 CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                        cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
-  return tell_status(per_thread(hStream), captureStatus_out);
+                                        cuuint64_t* id_out, CUgraph* graph_out,
+                                        const CUgraphNode** dependencies_out,
+                                        size_t* numDependencies_out) {
+  return tell(per_thread(hStream), {captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
+                                    numDependencies_out});
 }
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                   cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                   const CUgraphEdgeData**, size_t*) {
-  return tell_status(hStream, captureStatus_out);
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out,
+                                   const CUgraphEdgeData** edgeData_out,
+                                   size_t* numDependencies_out) {
+  return tell(hStream, {captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
+                        numDependencies_out});
 }
 CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                        cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                        const CUgraphEdgeData**, size_t*) {
-  return tell_status(per_thread(hStream), captureStatus_out);
+                                        cuuint64_t* id_out, CUgraph* graph_out,
+                                        const CUgraphNode** dependencies_out,
+                                        const CUgraphEdgeData** edgeData_out,
+                                        size_t* numDependencies_out) {
+  return tell(per_thread(hStream), {captureStatus_out, id_out, graph_out, dependencies_out,
+                                    edgeData_out, numDependencies_out});
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  thread_local CUstreamCaptureMode mine = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-      *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  std::swap(*mode, mine);
+  if (mode == nullptr || !is_mode(*mode)) return CUDA_ERROR_INVALID_VALUE;
+  std::swap(*mode, capture_mode_of_thread());
   return CUDA_SUCCESS;
 }

@@ -183,6 +183,8 @@ CUresult cuCtxSynchronize(void) {
     std::shared_ptr<Context> context;
     const CUresult found = find_current(driver, context);
     if (found != CUDA_SUCCESS) return found;
+    const CUresult free = driver.captures().refuse(*context);
+    if (free != CUDA_SUCCESS) return free;
     return waited(context->device.engine.wait_all(context->work));
   });
 }

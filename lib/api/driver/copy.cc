@@ -109,8 +109,8 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
 CUresult copy_box(Driver& driver, const Box& to, const Box& from, const Extent& extent,
                   Timing timing, CUstream stream) {
   // A missing context is the first error to be reported.
-  StreamHandle target;
-  CUresult ready = find_working_stream(driver, stream, target);
+  WorkStream target;
+  CUresult ready = find_target(driver, stream, timing, target);
   End there;
   End here;
   if (ready == CUDA_SUCCESS) ready = find_end(to, extent, there);
@@ -174,6 +174,17 @@ CUresult copy_box(const CUDA_MEMCPY3D_PEER_v1* what, Timing timing, CUstream str
 }
 
 }  // namespace
+
+CUresult wherry::impl::plan_box(Driver& driver, const StreamHandle& target,
+                                const CUDA_MEMCPY3D_v2& what, PlannedCopy& plan) {
+  const Extent extent{what.WidthInBytes, what.Height, what.Depth};
+  End there;
+  End here;
+  CUresult ready = extent.is_empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  if (ready == CUDA_SUCCESS) ready = find_end(target_of(what), extent, there);
+  if (ready == CUDA_SUCCESS) ready = find_end(source_of(what), extent, here);
+  return ready == CUDA_SUCCESS ? plan_copy(driver, target, there, here, extent, plan) : ready;
+}
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
   return copy_any(dst, src, ByteCount, synchronous, nullptr);

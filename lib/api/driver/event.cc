@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "api/entry.h"
+#include "api/event_work.h"
 
 using namespace wherry::impl;
 
@@ -33,36 +34,30 @@ CUresult destroy(CUevent handle) {
   });
 }
 
-// For an event that other processes see.
-CUresult record(const CudaEvent& event, const StreamHandle& stream) {
-  DeviceEngine& engine = event.context->device.engine;
-  // Checked before begin(): a moment that is begun and not recorded would be a failure in other
-  // processes.
-  const CUresult health = to_result(engine.status(*event.context->work));
-  if (health != CUDA_SUCCESS) return health;
-  const std::shared_ptr<SharedEvent::Pending> moment = event.shared->begin();
-  if (!moment) return CUDA_ERROR_OUT_OF_MEMORY;
-  // If the operation is dropped, it drops the moment, which then ends with an error.
-  return to_result(engine.enqueue_operation(stream.stream, [moment](const Completion& done) {
-    moment->finish(WorkStatus::ok);
-    done();
-  }));
+// The event stands for a moment of the capture, and waits for it add no node.
+CUresult record_captured(Driver& driver, CudaEvent& event, const StreamHandle& stream) {
+  auto moment = driver.captures().moment(stream);
+  if (!moment) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  // Other processes cannot see a moment of a capture.
+  if (event.shared) return driver.captures().refuse(stream);
+  const LockGuard guard(event.lock);
+  event.captured = std::move(moment);
+  return CUDA_SUCCESS;
 }
 
 CUresult record(CUevent handle, CUstream argument, unsigned flags) {
   return enter([&](Driver& driver) {
-    if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
-    StreamHandle stream;
-    const CUresult found = find_stream(driver, argument, stream);
+    if (flags != CU_EVENT_RECORD_DEFAULT && flags != CU_EVENT_RECORD_EXTERNAL)
+      return CUDA_ERROR_INVALID_VALUE;
+    WorkStream stream;
+    const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
     const auto event = driver.find_event(handle);
     if (!event || event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
-    if (event->shared) return record(*event, stream);
-    const auto recording = std::make_shared<Recording>();
-    const LockGuard guard(event->lock);
-    const WorkStatus status = event->context->device.engine.record(stream.stream, recording);
-    if (status == WorkStatus::ok) event->recording = recording;
-    return to_result(status);
+    const bool is_external = flags == CU_EVENT_RECORD_EXTERNAL;
+    if (is_external && !stream.is_captured) return CUDA_ERROR_INVALID_VALUE;
+    if (stream.is_captured && !is_external) return record_captured(driver, *event, stream);
+    return give(driver, stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, record_work(event));
   });
 }
 
@@ -73,6 +68,9 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
   return enter([&](Driver& driver) {
     const auto event = driver.find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (const auto moment = event->last_captured()) return driver.captures().refuse(*moment);
+    const CUresult safe = driver.captures().refuse_unsafe();
+    if (safe != CUDA_SUCCESS) return safe;
     const Context& context = *event->context;
     const CUresult health = to_result(context.device.engine.status(*context.work));
     if (health != CUDA_SUCCESS) return health;
@@ -90,9 +88,9 @@ CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end) {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<CudaEvent> events[] = {driver.find_event(start), driver.find_event(end)};
     for (const auto& event : events) {
-      if (!event || (event->flags & CU_EVENT_DISABLE_TIMING) != 0 || !event->last_recording()) {
-        return CUDA_ERROR_INVALID_HANDLE;
-      }
+      if (!event || (event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+      if (const auto moment = event->last_captured()) return driver.captures().refuse(*moment);
+      if (!event->last_recording()) return CUDA_ERROR_INVALID_HANDLE;
     }
     // NVIDIA's driver refuses events of two devices, too, although here one clock serves all
     // devices.

@@ -11,8 +11,8 @@ template <typename Value>
 CUresult fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width,
                    std::size_t rows, Timing timing, CUstream stream) {
   return enter([&](Driver& driver) {
-    StreamHandle target;
-    const CUresult ready = find_working_stream(driver, stream, target);
+    WorkStream target;
+    const CUresult ready = find_target(driver, stream, timing, target);
     if (ready != CUDA_SUCCESS) return ready;
     Extent extent{0, rows};
     if (__builtin_mul_overflow(width, sizeof value, &extent.width)) return CUDA_ERROR_INVALID_VALUE;

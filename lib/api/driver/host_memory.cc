@@ -29,7 +29,7 @@ HostRange range_of(const MemoryRecord& record) {
 }
 
 CUresult allocate(void** pp, std::size_t bytes, unsigned flags) {
-  return enter([&](Driver& driver) {
+  return enter_unsafe([&](Driver& driver) {
     if (pp == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
@@ -133,7 +133,7 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 }
 
 CUresult cuMemFreeHost(void* p) {
-  return enter([&](Driver& driver) {
+  return enter_unsafe([&](Driver& driver) {
     if (p == nullptr) return CUDA_SUCCESS;
     const auto record = driver.memory().take(
         reinterpret_cast<std::uintptr_t>(p),
@@ -186,7 +186,7 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
 }
 
 CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
-  return enter([&](Driver& driver) {
+  return enter_unsafe([&](Driver& driver) {
     const auto start = reinterpret_cast<std::uintptr_t>(p);
     return register_memory(driver, {start, start + bytesize}, Flags);
   });
@@ -196,7 +196,7 @@ CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) {
 }
 
 CUresult cuMemHostUnregister(void* p) {
-  return enter([&](Driver& driver) {
+  return enter_unsafe([&](Driver& driver) {
     return unregister_memory(driver, reinterpret_cast<std::uintptr_t>(p));
   });
 }

@@ -1,8 +1,6 @@
 // The C functions that launch kernels of modules and libraries.
 #include "api/entry.h"
-#include "runtime/grid_arguments.h"
-#include "runtime/kernel_attributes.h"
-#include "runtime/launch_shape.h"
+#include "runtime/kernel_launch.h"
 
 using namespace wherry::impl;
 
@@ -11,45 +9,34 @@ namespace {
 CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, void** params,
                 void** extra) {
   return enter([&](Driver& driver) {
-    StreamHandle stream;
-    const CUresult found = find_stream(driver, argument, stream);
+    WorkStream stream;
+    const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const auto code = find_kernel_code(driver, handle, *stream.context);
-    if (!code) return CUDA_ERROR_INVALID_HANDLE;
-    Runtime& runtime = driver.runtime();
-    const auto size = size_of(shape, runtime.topology(), stream.context->device.ordinal);
-    const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;
-    if (!size || (is_packed && (params != nullptr || code->params.sizes == nullptr)))
-      return CUDA_ERROR_INVALID_VALUE;
-    const wherryLaunchInfo info{0,
-                                0,
-                                size->threads(),
-                                {shape.grid[0], shape.grid[1], shape.grid[2]},
-                                {shape.block[0], shape.block[1], shape.block[2]},
-                                shape.shared_bytes};
-    GridArguments arguments(code->entry, info);
-    if (is_packed ? !arguments.add_packed(extra, code->params)
-                  : !arguments.add(params, code->params, runtime))
-      return CUDA_ERROR_INVALID_VALUE;
-    std::vector<std::byte> block = arguments.take();
-    if (block.size() > WHERRY_MAX_ARGS_SIZE) return CUDA_ERROR_INVALID_VALUE;
-    const auto subject =
-        reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(code->entry));
-    return launched(driver, stream,
-                    stream.context->device.engine.launch(stream.stream, run_grid, std::move(block),
-                                                         size->blocks, subject));
+    KernelLaunch launch;
+    const CUresult planned =
+        plan_launch(driver, *stream.context, handle, shape, params, extra, launch);
+    if (planned != CUDA_SUCCESS) return planned;
+    if (stream.is_captured)
+      return driver.captures().add(stream, kernel_content(stream.context, std::move(launch)));
+    return launched(driver, stream, run(stream, std::move(launch)));
   });
 }
 
 CUresult launch(const CUlaunchConfig* config, CUfunction handle, CUstream argument, void** params,
                 void** extra) {
-  for (unsigned i = 0; config->attrs != nullptr && i < config->numAttrs; ++i)
-    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE)
+  bool is_cooperative = false;
+  for (unsigned i = 0; config->attrs != nullptr && i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      is_cooperative = attribute.value.cooperative != 0;
+    else if (attribute.id != CU_LAUNCH_ATTRIBUTE_IGNORE)
       return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
+  }
   return launch(handle,
                 {{config->gridDimX, config->gridDimY, config->gridDimZ},
                  {config->blockDimX, config->blockDimY, config->blockDimZ},
-                 config->sharedMemBytes},
+                 config->sharedMemBytes,
+                 is_cooperative},
                 argument, params, extra);
 }
 
@@ -77,6 +64,27 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
                              void** kernelParams, void** extra) {
   return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                         sharedMemBytes, per_thread(hStream), kernelParams, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                   unsigned int gridDimZ, unsigned int blockDimX,
+                                   unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream,
+                                   void** kernelParams) {
+  return launch(f,
+                {{gridDimX, gridDimY, gridDimZ},
+                 {blockDimX, blockDimY, blockDimZ},
+                 sharedMemBytes,
+                 /*is_cooperative=*/true},
+                hStream, kernelParams, nullptr);
+}
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                        unsigned int gridDimZ, unsigned int blockDimX,
+                                        unsigned int blockDimY, unsigned int blockDimZ,
+                                        unsigned int sharedMemBytes, CUstream hStream,
+                                        void** kernelParams) {
+  return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                                   sharedMemBytes, per_thread(hStream), kernelParams);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,

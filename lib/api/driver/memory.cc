@@ -93,7 +93,7 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
 }  // namespace
 
 CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
-  return enter([&](Driver& driver) {
+  return enter_unsafe([&](Driver& driver) {
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
@@ -112,7 +112,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
-  return enter([&](Driver& driver) {
+  return enter_unsafe([&](Driver& driver) {
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
@@ -147,7 +147,7 @@ CUresult cuArray3DCreate_v2(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
-  return enter(
+  return enter_unsafe(
       [&](Driver& driver) { return free_memory(driver, static_cast<std::uintptr_t>(dptr)); });
 }
 CUresult cuMemFree(CUdeviceptr_v1 dptr) {

@@ -147,12 +147,24 @@ CUresult enqueue(Runtime& runtime, const StreamHandle& target, Requests requests
   return enqueue(runtime, target, std::move(requests.system));
 }
 
+// Records the destination, and gives the prefetch to the stream.
+CUresult prefetch(Runtime& runtime, const StreamHandle& target, CUdeviceptr first,
+                  std::size_t count, Location to) {
+  Requests requests;
+  std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
+  const CUresult added = add(runtime, first, count, to, requests, host_left);
+  if (added != CUDA_SUCCESS) return added;
+  return enqueue(runtime, target, std::move(requests));
+}
+
 template <typename Place>
 CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned flags,
                   CUstream stream) {
   return enter([&](Driver& driver) {
-    StreamHandle target;
-    const CUresult ready = find_working_stream(driver, stream, target);
+    WorkStream target;
+    CUresult ready = find_work_stream(driver, stream, target);
+    if (ready == CUDA_SUCCESS)
+      ready = to_result(target.context->device.engine.status(*target.context->work));
     if (ready != CUDA_SUCCESS) return ready;
     Runtime& runtime = driver.runtime();
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -163,11 +175,11 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
     if (found != CUDA_SUCCESS) return found;
     if (!is_concurrent(runtime, to) || !is_concurrent(runtime, target))
       return CUDA_ERROR_INVALID_DEVICE;
-    Requests requests;
-    std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
-    const CUresult added = add(runtime, first, count, to, requests, host_left);
-    if (added != CUDA_SUCCESS) return added;
-    return enqueue(runtime, target, std::move(requests));
+    // A graph has no type for prefetches; they move memory, as copies do.
+    return give(driver, target, CU_GRAPH_NODE_TYPE_MEMCPY,
+                [&runtime, first, count, to](Driver&, const StreamHandle& where) {
+                  return prefetch(runtime, where, first, count, to);
+                });
   });
 }
 

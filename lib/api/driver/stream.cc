@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/entry.h"
+#include "api/event_work.h"
 
 using namespace wherry::impl;
 
@@ -30,7 +31,7 @@ CUresult destroy(CUstream handle) {
   });
 }
 
-// Runs body(engine, stream) if the stream exists.
+// Runs body(engine, stream) if the stream exists and is not being captured.
 template <typename Body>
 CUresult enter_stream(CUstream argument, const Body& body) {
   return enter([&](Driver& driver) {
@@ -44,7 +45,10 @@ CUresult enter_stream(CUstream argument, const Body& body) {
 // Stores the result of body(handle) if the stream exists.
 template <typename Value, typename Body>
 CUresult tell(CUstream argument, Value* value, const Body& body) {
-  return enter_stream(argument, [&](DeviceEngine&, const StreamHandle& handle) {
+  return enter([&](Driver& driver) {
+    StreamHandle handle;
+    const CUresult found = find_any_stream(driver, argument, handle);
+    if (found != CUDA_SUCCESS) return found;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *value = body(handle);
     return CUDA_SUCCESS;
@@ -98,9 +102,12 @@ CUresult synchronize(CUstream argument) {
 }
 
 CUresult launch_host(CUstream argument, CUhostFn function, void* data) {
-  return enter_stream(argument, [&](DeviceEngine& engine, const StreamHandle& handle) {
+  return enter([&](Driver& driver) {
+    WorkStream stream;
+    const CUresult found = find_work_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return to_result(engine.launch_host(handle.stream, function, data));
+    return give(driver, stream, CU_GRAPH_NODE_TYPE_HOST, host_work(function, data));
   });
 }
 
@@ -112,28 +119,23 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
   });
 }
 
-// The recording that the event stands for now; null: it was never recorded.
-std::shared_ptr<Recording> recording_of(const CudaEvent& event) {
-  if (!event.shared) return event.last_recording();
-  const std::uint64_t moment = event.shared->last();
-  if (moment == 0) return nullptr;
-  auto recording = std::make_shared<Recording>();
-  event.shared->tell(moment, recording);
-  return recording;
-}
-
 CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
   return enter([&](Driver& driver) {
-    if (flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
-    StreamHandle handle;
-    const CUresult found = find_stream(driver, argument, handle);
+    if (flags != CU_EVENT_WAIT_DEFAULT && flags != CU_EVENT_WAIT_EXTERNAL)
+      return CUDA_ERROR_INVALID_VALUE;
+    WorkStream stream;
+    const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
     const auto waited_for = driver.find_event(event);
     if (!waited_for) return CUDA_ERROR_INVALID_HANDLE;
-    DeviceEngine& engine = handle.context->device.engine;
-    const auto recording = recording_of(*waited_for);
-    return to_result(recording ? engine.wait_for(handle.stream, recording)
-                               : engine.status(*handle.context->work));
+    const bool is_external = flags == CU_EVENT_WAIT_EXTERNAL;
+    if (is_external && !stream.is_captured) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_external) {
+      if (const auto moment = waited_for->last_captured())
+        return driver.captures().join(stream, *moment);
+      if (stream.is_captured) return driver.captures().refuse_outside(stream);
+    }
+    return give(driver, stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT, wait_work(waited_for));
   });
 }
 
@@ -174,8 +176,8 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
 CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::size_t args_size,
                 std::size_t items) {
   return enter([&](Driver& driver) {
-    StreamHandle handle;
-    const CUresult found = find_stream(driver, argument, handle);
+    WorkStream handle;
+    const CUresult found = find_work_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
     DeviceEngine& engine = handle.context->device.engine;
     if (kernel == nullptr || args_size > WHERRY_MAX_ARGS_SIZE ||
@@ -186,8 +188,14 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
     // module.
     if (!driver.runtime().variables().adopt_new()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto* bytes = static_cast<const std::byte*>(args);
-    return launched(driver, handle,
-                    engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));
+    std::vector<std::byte> copied(bytes, bytes + args_size);
+    if (handle.is_captured)
+      return give(driver, handle, CU_GRAPH_NODE_TYPE_KERNEL,
+                  [kernel, copied = std::move(copied), items](Driver&, const StreamHandle& stream) {
+                    return to_result(
+                        stream.context->device.engine.launch(stream.stream, kernel, copied, items));
+                  });
+    return launched(driver, handle, engine.launch(handle.stream, kernel, std::move(copied), items));
   });
 }
 

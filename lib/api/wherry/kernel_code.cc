@@ -10,6 +10,7 @@
 
 #include "devices/crash_report.h"
 #include "kernels/block_runner.h"
+#include "kernels/grid_barrier.h"
 #include "runtime/compiled_kernels.h"
 
 using namespace wherry::impl;
@@ -71,6 +72,24 @@ void wherryRunBlock(const wherryKernelBlock* block, void (*run)(void* closure), 
 
 unsigned wherryBlockBarrier(int predicate, int* all) {
   return waiting_runner().block_barrier(predicate, all);
+}
+
+int wherryGridCanWait(void) {
+  if (grid_barrier_of_this_thread() != nullptr) return 1;
+  const wherryKernelBlock* const block = wherryThisBlock;
+  return block != nullptr && block->gridDim[0] == 1 && block->gridDim[1] == 1 &&
+         block->gridDim[2] == 1;
+}
+
+void wherryGridBarrier(void) {
+  BlockRunner& runner = waiting_runner();
+  if (grid_barrier_of_this_thread() != nullptr) return runner.grid_barrier();
+  if (wherryGridCanWait() == 0)
+    wherryKernelFailed(fmt::format("kernel {}: grid.sync() of several blocks needs a launch by "
+                                   "cudaLaunchCooperativeKernel",
+                                   wherryThisBlock->kernel)
+                           .c_str());
+  runner.block_barrier(0, nullptr);
 }
 
 void wherryWarpBarrier(unsigned mask) {

@@ -93,6 +93,7 @@
 #if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define cuEventRecord __CUDA_API_PTSZ(cuEventRecord)
 #define cuEventRecordWithFlags __CUDA_API_PTSZ(cuEventRecordWithFlags)
+#define cuLaunchCooperativeKernel __CUDA_API_PTSZ(cuLaunchCooperativeKernel)
 #define cuLaunchHostFunc __CUDA_API_PTSZ(cuLaunchHostFunc)
 #define cuLaunchKernel __CUDA_API_PTSZ(cuLaunchKernel)
 #define cuLaunchKernelEx __CUDA_API_PTSZ(cuLaunchKernelEx)
@@ -308,6 +309,7 @@ CUresult CUDAAPI cuCtxSynchronize(void);
 
 #include "detail/cuda_copies.h"
 #include "detail/cuda_device_memory.h"
+#include "detail/cuda_graphs.h"
 #include "detail/cuda_host_memory.h"
 #include "detail/cuda_ipc.h"
 #include "detail/cuda_libraries.h"

@@ -394,35 +394,6 @@ cudaError_t CUDARTAPI cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 cudaError_t CUDARTAPI cudaProfilerStart(void);
 cudaError_t CUDARTAPI cudaProfilerStop(void);
 
-/* As cuStreamIsCapturing. */
-cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t stream,
-                                            enum cudaStreamCaptureStatus* pCaptureStatus);
-
-typedef struct CUgraph_st* cudaGraph_t;
-typedef struct CUgraphNode_st* cudaGraphNode_t;
-typedef struct cudaGraphEdgeData_st {
-  unsigned char from_port;
-  unsigned char to_port;
-  unsigned char type;
-  unsigned char reserved[5];
-} cudaGraphEdgeData;
-
-enum cudaStreamCaptureMode {
-  cudaStreamCaptureModeGlobal = 0,
-  cudaStreamCaptureModeThreadLocal = 1,
-  cudaStreamCaptureModeRelaxed = 2
-};
-
-/* As cuStreamGetCaptureInfo and cuThreadExchangeStreamCaptureMode. */
-cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t stream,
-                                               enum cudaStreamCaptureStatus* captureStatus_out,
-                                               unsigned long long* id_out __dv(0),
-                                               cudaGraph_t* graph_out __dv(0),
-                                               const cudaGraphNode_t** dependencies_out __dv(0),
-                                               const cudaGraphEdgeData** edgeData_out __dv(0),
-                                               size_t* numDependencies_out __dv(0));
-cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode);
-
 /* ---- Finding functions of cuda.h; works at any time ---- */
 
 enum cudaGetDriverEntryPointFlags {
@@ -453,6 +424,7 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
 cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
                                          const cudaUUID_t* pExportTableId);
 #include "detail/cuda_runtime_copies.h"
+#include "detail/cuda_runtime_graphs.h"
 #include "detail/cuda_runtime_ipc.h"
 #include "detail/cuda_runtime_kernels.h"
 #include "detail/cuda_runtime_properties.h"

@@ -1,4 +1,4 @@
-/* Cooperative groups: the block, tiles of a warp, the active lanes, and a grid of one block. C++17.
+/* Cooperative groups: the block, tiles of a warp, the active lanes, and a grid. C++17.
  */
 #ifndef _COOPERATIVE_GROUPS_H_
 #define _COOPERATIVE_GROUPS_H_
@@ -26,18 +26,12 @@ class thread_block {
   static dim3 dim_threads() { return ::wherry::kernels::block_dim(); }
 };
 
-/* All threads of the launch. They can wait for each other only if they are one block. */
+/* All threads of the launch. They can wait for each other if the launch is cooperative, or of one
+ * block. */
 class grid_group {
  public:
-  static bool is_valid() {
-    const dim3 blocks = ::wherry::kernels::grid_dim();
-    return blocks.x * blocks.y * blocks.z == 1;
-  }
-  __device__ void sync() const {
-    if (!is_valid())
-      wherryKernelFailed("grid.sync() of a grid with several blocks is not supported on Wherry");
-    __syncthreads();
-  }
+  static bool is_valid() { return wherryGridCanWait() != 0; }
+  __device__ static void sync() { wherryGridBarrier(); }
   static unsigned long long size() {
     const dim3 blocks = ::wherry::kernels::grid_dim();
     return static_cast<unsigned long long>(blocks.x) * blocks.y * blocks.z * thread_block::size();

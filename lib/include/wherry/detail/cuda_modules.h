@@ -216,7 +216,16 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned in
                                 unsigned int blockDimY, unsigned int blockDimZ,
                                 unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
                                 void** extra);
-/* The same. The only supported attribute is CU_LAUNCH_ATTRIBUTE_IGNORE. In addition:
+/* The same for a grid whose blocks can wait for each other: each has a worker of its own, and all
+ * of them run at once. Such launches run one after the other on a device. In addition:
+ * - CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: more blocks than the device has workers. */
+CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
+                                           unsigned int gridDimY, unsigned int gridDimZ,
+                                           unsigned int blockDimX, unsigned int blockDimY,
+                                           unsigned int blockDimZ, unsigned int sharedMemBytes,
+                                           CUstream hStream, void** kernelParams);
+/* As cuLaunchKernel. The supported attributes are CU_LAUNCH_ATTRIBUTE_IGNORE and, for a launch as
+ * by cuLaunchCooperativeKernel, CU_LAUNCH_ATTRIBUTE_COOPERATIVE. In addition:
  * - CUDA_ERROR_NOT_SUPPORTED: any other attribute; nothing runs.
  * - CUDA_ERROR_INVALID_VALUE: config is NULL, or attributes without a list. */
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,

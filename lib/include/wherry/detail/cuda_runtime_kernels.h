@@ -6,6 +6,7 @@
 #define WHERRY_CUDA_RUNTIME_KERNELS_H
 
 #if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
+#define cudaLaunchCooperativeKernel __CUDART_API_PTSZ(cudaLaunchCooperativeKernel)
 #define cudaLaunchKernel __CUDART_API_PTSZ(cudaLaunchKernel)
 #define cudaLaunchKernelExC __CUDART_API_PTSZ(cudaLaunchKernelExC)
 #endif
@@ -178,12 +179,19 @@ typedef struct cudaLaunchConfig_st {
  *   threads.
  * - cudaErrorInvalidValue: too many bytes of parameters or shared memory, config is NULL, or
  *   attributes without a list.
- * - cudaErrorNotSupported: any attribute except cudaLaunchAttributeIgnore; nothing runs.
+ * - cudaErrorNotSupported: any attribute except cudaLaunchAttributeIgnore and
+ *   cudaLaunchAttributeCooperative; nothing runs.
  * - cudaErrorInvalidResourceHandle: not a stream. */
 cudaError_t CUDARTAPI cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args,
                                        size_t sharedMem, cudaStream_t stream);
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func,
                                           void** args);
+
+/* As cuLaunchCooperativeKernel, with the errors above, and:
+ * - cudaErrorCooperativeLaunchTooLarge: more blocks than the device has workers. */
+cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blockDim,
+                                                  void** args, size_t sharedMem,
+                                                  cudaStream_t stream);
 
 #define cudaOccupancyDefault 0x00
 #define cudaOccupancyDisableCachingOverride 0x01

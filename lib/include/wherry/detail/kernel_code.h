@@ -60,6 +60,10 @@ void wherryRunBlock(const wherryKernelBlock* block, void (*run)(void* closure), 
  * `predicate` was not 0, and stores in *all, unless it is NULL, whether that is all. */
 unsigned wherryBlockBarrier(int predicate, int* all);
 
+/* Waits until all threads of the grid that have not ended are here. A grid of several blocks must
+ * have been launched cooperatively; otherwise the device ends with a message. */
+void wherryGridBarrier(void);
+
 /* Waits until all lanes of the warp in `mask` that have not ended wait here. */
 void wherryWarpBarrier(unsigned mask);
 /* The same, and gives `value` to the others: element i of the result is the value of lane i, until
@@ -70,6 +74,10 @@ const unsigned long long* wherryWarpExchange(unsigned mask, unsigned long long v
 unsigned wherryActiveLanes(const void* place);
 
 /* ---- For every kernel ---- */
+
+/* Whether the threads of the grid can wait for each other: it was launched cooperatively, or it is
+ * one block. */
+int wherryGridCanWait(void);
 
 /* Reports a failed assertion: prints the message and ends the device with CUDA_ERROR_ASSERT. On a
  * coherent device the program aborts. */

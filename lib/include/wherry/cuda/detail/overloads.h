@@ -68,6 +68,44 @@ inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) {
   return cudaEventCreateWithFlags(event, flags);
 }
 
+/* As in CUDA's driver_functions.h. */
+inline cudaPitchedPtr make_cudaPitchedPtr(void* pointer, size_t pitch, size_t width,
+                                          size_t height) {
+  return {pointer, pitch, width, height};
+}
+inline cudaPos make_cudaPos(size_t x, size_t y, size_t z) {
+  return {x, y, z};
+}
+inline cudaExtent make_cudaExtent(size_t width, size_t height, size_t depth) {
+  return {width, height, depth};
+}
+
+/* ---- Graphs, as in older versions ---- */
+
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                        cudaGraphNode_t* error_node, char* log, size_t log_bytes) {
+  if (error_node != nullptr) *error_node = nullptr;
+  if (log != nullptr && log_bytes != 0) *log = '\0';
+  return cudaGraphInstantiate(exec, graph, 0);
+}
+inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                       cudaGraphNode_t* error_node,
+                                       cudaGraphExecUpdateResult* result) {
+  cudaGraphExecUpdateResultInfo info{};
+  const cudaError_t error = cudaGraphExecUpdate(exec, graph, &info);
+  if (error_node != nullptr) *error_node = info.errorNode;
+  if (result != nullptr) *result = info.result;
+  return error;
+}
+inline cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
+                                            const cudaGraphNode_t* to, size_t count) {
+  return cudaGraphAddDependencies(graph, from, to, nullptr, count);
+}
+inline cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
+                                     size_t* count) {
+  return cudaGraphGetEdges(graph, from, to, nullptr, count);
+}
+
 /* ---- Kernels ---- */
 
 template <typename T>
@@ -75,6 +113,12 @@ cudaError_t cudaLaunchKernel(T* kernel, dim3 grid, dim3 block, void** arguments,
                              size_t shared_bytes = 0, cudaStream_t stream = 0) {
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, arguments,
                           shared_bytes, stream);
+}
+template <typename T>
+cudaError_t cudaLaunchCooperativeKernel(T* kernel, dim3 grid, dim3 block, void** arguments,
+                                        size_t shared_bytes = 0, cudaStream_t stream = 0) {
+  return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), grid, block, arguments,
+                                     shared_bytes, stream);
 }
 template <typename... P, typename... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),

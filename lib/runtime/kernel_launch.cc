@@ -1,0 +1,81 @@
+#include "runtime/kernel_launch.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "runtime/device_attributes.h"
+#include "runtime/driver.h"
+#include "runtime/grid_arguments.h"
+#include "runtime/kernel_attributes.h"
+
+namespace wherry::impl {
+
+namespace {
+
+std::size_t most_blocks_at_once(Runtime& runtime, const Context& context) {
+  const auto attribute = [&](CUdevice_attribute which) {
+    const auto value = device_attribute(which, runtime.topology(), context.device.ordinal);
+    return static_cast<std::size_t>(value.value_or(0));
+  };
+  return attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) *
+         attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+}  // namespace
+
+CUresult plan_launch(Driver& driver, const Context& context, CUfunction function,
+                     const LaunchShape& shape, void** params, void** extra, KernelLaunch& launch) {
+  const auto code = find_kernel_code(driver, function, context);
+  if (!code) return CUDA_ERROR_INVALID_HANDLE;
+  Runtime& runtime = driver.runtime();
+  const auto size = size_of(shape, runtime.topology(), context.device.ordinal);
+  const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;
+  if (!size || (is_packed && (params != nullptr || code->params.sizes == nullptr)))
+    return CUDA_ERROR_INVALID_VALUE;
+  const wherryLaunchInfo info{0,
+                              0,
+                              size->threads(),
+                              {shape.grid[0], shape.grid[1], shape.grid[2]},
+                              {shape.block[0], shape.block[1], shape.block[2]},
+                              shape.shared_bytes};
+  // Each block that others wait for has a worker of its own.
+  if (shape.is_cooperative && size->blocks > most_blocks_at_once(runtime, context))
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  GridArguments arguments(code->entry, info,
+                          shape.is_cooperative ? static_cast<std::uint32_t>(size->blocks) : 0);
+  if (is_packed ? !arguments.add_packed(extra, code->params)
+                : !arguments.add(params, code->params, runtime))
+    return CUDA_ERROR_INVALID_VALUE;
+  launch.arguments = arguments.take();
+  if (launch.arguments.size() > WHERRY_MAX_ARGS_SIZE) return CUDA_ERROR_INVALID_VALUE;
+  launch.function = function;
+  launch.shape = shape;
+  launch.blocks = size->blocks;
+  launch.subject = reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(code->entry));
+  return CUDA_SUCCESS;
+}
+
+KeptLaunch::KeptLaunch(KernelLaunch kept)
+    : launch(std::move(kept)), params(grid_params(launch.arguments)) {}
+
+WorkStatus run(const StreamHandle& stream, KernelLaunch launch) {
+  Device& device = stream.context->device;
+  const auto start = [&] {
+    return device.engine.launch(stream.stream, run_grid, std::move(launch.arguments), launch.blocks,
+                                launch.subject);
+  };
+  if (!launch.shape.is_cooperative) return start();
+  // If two such launches had some of the workers each, both would wait for ever.
+  const LockGuard guard(device.cooperative_lock);
+  const std::shared_ptr<Recording> before = device.last_cooperative;
+  WorkStatus status = WorkStatus::ok;
+  if (before && !device.engine.query(*before))
+    status = device.engine.wait_for(stream.stream, before);
+  if (status == WorkStatus::ok) status = start();
+  const auto end = std::make_shared<Recording>();
+  if (status == WorkStatus::ok) status = device.engine.record(stream.stream, end);
+  if (status == WorkStatus::ok) device.last_cooperative = end;
+  return status;
+}
+
+}  // namespace wherry::impl
