@@ -127,6 +127,14 @@ constexpr std::array numbers{
     FIELD(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS),
     FIELD(mpsEnabled, MPS_ENABLED),
     FIELD(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED),
+    FIELD(clockRate, CLOCK_RATE),
+    FIELD(memoryClockRate, MEMORY_CLOCK_RATE),
+    FIELD(deviceOverlap, GPU_OVERLAP),
+    FIELD(kernelExecTimeoutEnabled, KERNEL_EXEC_TIMEOUT),
+    FIELD(computeMode, COMPUTE_MODE),
+    FIELD(cooperativeMultiDeviceLaunch, COOPERATIVE_MULTI_DEVICE_LAUNCH),
+    FIELD(maxTexture1DLinear, MAXIMUM_TEXTURE1D_LINEAR_WIDTH),
+    FIELD(singleToDoublePrecisionPerfRatio, SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO),
 };
 
 // The fields that identify the device and its bus location.

@@ -32,7 +32,6 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, 
                   : !arguments.add(params, code->params, runtime))
       return CUDA_ERROR_INVALID_VALUE;
     std::vector<std::byte> block = arguments.take();
-    if (block.size() > WHERRY_MAX_ARGS_SIZE) return CUDA_ERROR_INVALID_VALUE;
     const auto subject =
         reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(code->entry));
     return launched(driver, stream,

@@ -99,7 +99,16 @@ struct cudaDeviceProp {
   unsigned int gpuPciDeviceID;
   unsigned int gpuPciSubsystemID;
   int hostNumaMultinodeIpcSupported;
-  int reserved[56];
+  /* CUDA 13 has reserved[56] here. These are members that CUDA 12 had at other places. */
+  int clockRate;       /* in kHz */
+  int memoryClockRate; /* in kHz */
+  int deviceOverlap;
+  int kernelExecTimeoutEnabled;
+  int computeMode;
+  int cooperativeMultiDeviceLaunch;
+  int maxTexture1DLinear;
+  int singleToDoublePrecisionPerfRatio;
+  int reserved[48];
 };
 
 /* Returns the properties of the device. Makes no context.
