@@ -99,9 +99,10 @@ struct cudaDeviceProp {
   unsigned int gpuPciDeviceID;
   unsigned int gpuPciSubsystemID;
   int hostNumaMultinodeIpcSupported;
-  /* CUDA 13 has reserved[56] here. These are members that CUDA 12 had at other places. */
-  int clockRate;       /* in kHz */
-  int memoryClockRate; /* in kHz */
+#ifdef __CUDACC__
+  /* Members that CUDA 12 has, at other places. Rates are in kHz. */
+  int clockRate;
+  int memoryClockRate;
   int deviceOverlap;
   int kernelExecTimeoutEnabled;
   int computeMode;
@@ -109,6 +110,9 @@ struct cudaDeviceProp {
   int maxTexture1DLinear;
   int singleToDoublePrecisionPerfRatio;
   int reserved[48];
+#else
+  int reserved[56];
+#endif
 };
 
 /* Returns the properties of the device. Makes no context.
