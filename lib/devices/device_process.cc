@@ -156,7 +156,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->window = {window.address(), window.address() + window.size()};
   start->kept = ranges_needed_to_run();
   start->kept.push_back(start->window);
-  start->kept.push_back({shared.address(), shared.address() + shared.size()});
+  start->kept.push_back({shared.address(), shared.address() + round_up(shared.size(), page_size)});
   const ArenaLayout& layout = *options.layout;
   start->kept.push_back({layout.base(), layout.base() + layout.bytes()});
   layout.for_each_placed([&](const PlacedPages& placed) {

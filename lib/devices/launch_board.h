@@ -19,7 +19,8 @@
 namespace wherry::impl {
 
 inline constexpr unsigned launch_slots = 64;
-inline constexpr std::size_t launch_args_limit = 4096;
+// The largest block: a launch with as many parameters, of as many bytes, as CUDA permits.
+inline constexpr std::size_t launch_args_limit = 40960;
 inline constexpr unsigned launch_levels = least_priority - greatest_priority + 1;
 
 struct LaunchSlot {

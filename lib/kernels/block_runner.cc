@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -24,6 +25,8 @@ constexpr std::size_t color_bytes = 128;
 // At the end of each stack. Pages without access would cost two mappings for each thread, of which
 // Linux permits 65,530.
 constexpr std::uint64_t stack_mark = 0x5745484652524559;
+
+constexpr unsigned threads_max = 1024;  // of a block
 
 constexpr unsigned lanes_of(unsigned count) {
   return count >= warp_lanes ? ~0u : (1u << count) - 1;
@@ -87,7 +90,7 @@ void BlockRunner::run(const wherryKernelBlock& block, void (*function)(void*), v
   function_ = function;
   closure_ = closure;
   live_ = threads;
-  waiting_ = count_ = 0;
+  waiting_ = count_ = at_tiles_ = 0;
   waits_for_grid_ = false;
   std::size_t rank = 0;
   for (unsigned z = 0; z < size[2]; ++z)
@@ -102,7 +105,7 @@ void BlockRunner::run(const wherryKernelBlock& block, void (*function)(void*), v
     const unsigned lanes = lanes_of(threads - first);
     Warp& warp = warps_[first / warp_lanes];
     warp.live = warp.running = lanes;
-    warp.at_barrier = warp.asking = 0;
+    warp.at_barrier = warp.asking = warp.tile_waiting = 0;
   }
   switch_from(worker_);
   wherryThisThread = nullptr;
@@ -171,6 +174,11 @@ void BlockRunner::end_of(Thread& thread) {
     if ((mask & warp.live & ~warp.at_barrier) == 0) release_warp(warp, first, mask, nullptr);
     lanes &= ~mask;
   }
+  for (unsigned size = 2 * warp_lanes; at_tiles_ != 0 && size <= threads_max; size *= 2) {
+    const std::size_t first_of_tile = thread.visible.rank / size * size;
+    if (warps_[first_of_tile / warp_lanes].tile_size == size)
+      release_tile(first_of_tile, size, nullptr);
+  }
   answer_active_lanes(warp, first, nullptr);
 }
 
@@ -225,6 +233,32 @@ void BlockRunner::release_warp(Warp& warp, std::size_t first, unsigned mask, con
   if (self != nullptr) warp.at_barrier &= ~lane_bit(self->visible);
 }
 
+void BlockRunner::tile_barrier(unsigned size) {
+  Thread& self = *current_;
+  const std::size_t first = self.visible.rank / size * size;
+  Warp& first_warp = warps_[first / warp_lanes];
+  first_warp.tile_size = size;
+  ++first_warp.tile_waiting;
+  ++at_tiles_;
+  if (!release_tile(first, size, &self)) wait(self, State::at_tile_barrier);
+}
+
+bool BlockRunner::release_tile(std::size_t first, unsigned size, const Thread* self) {
+  Warp& first_warp = warps_[first / warp_lanes];
+  const unsigned(&block)[3] = block_->blockDim;
+  const std::size_t end = std::min<std::size_t>(first + size, block[0] * block[1] * block[2]);
+  unsigned live = 0;
+  for (std::size_t at = first; at < end; at += warp_lanes)
+    live += static_cast<unsigned>(std::popcount(warps_[at / warp_lanes].live));
+  if (first_warp.tile_waiting != live) return false;
+  at_tiles_ -= first_warp.tile_waiting;
+  first_warp.tile_waiting = first_warp.tile_size = 0;
+  for (std::size_t at = first; at < end; ++at)
+    if (threads_[at].state == State::at_tile_barrier && &threads_[at] != self)
+      make_ready(threads_[at]);
+  return true;
+}
+
 const unsigned long long* BlockRunner::warp_exchange(unsigned mask, unsigned long long value) {
   Warp& warp = warp_of(*current_);
   warp.values[current_->visible.rank % warp_lanes] = value;
@@ -265,14 +299,17 @@ void BlockRunner::answer_active_lanes(Warp& warp, std::size_t first, const Threa
 }
 
 void BlockRunner::report_deadlock() {
-  unsigned at_warp = 0;
+  unsigned at_warp = 0, at_tile = 0;
   const unsigned threads = block_->blockDim[0] * block_->blockDim[1] * block_->blockDim[2];
-  for (unsigned i = 0; i < threads; ++i) at_warp += threads_[i].state == State::at_warp_barrier;
+  for (unsigned i = 0; i < threads; ++i) {
+    at_warp += threads_[i].state == State::at_warp_barrier;
+    at_tile += threads_[i].state == State::at_tile_barrier;
+  }
   wherryKernelFailed(
       fmt::format("kernel {}: the threads of block ({},{},{}) wait for each other: {} at a barrier "
-                  "of the block, {} at one of their warp, {} have ended",
+                  "of the block, {} at one of their warp, {} at one of a tile, {} have ended",
                   block_->kernel, block_->blockIdx[0], block_->blockIdx[1], block_->blockIdx[2],
-                  waiting_, at_warp, threads - live_)
+                  waiting_, at_warp, at_tile, threads - live_)
           .c_str());
 }
 

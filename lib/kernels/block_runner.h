@@ -35,6 +35,8 @@ class BlockRunner {
   // The same for all blocks of a cooperative launch.
   void grid_barrier();
   void warp_barrier(unsigned mask);
+  // `size`: of the tile, in threads; a power of two, several warps.
+  void tile_barrier(unsigned size);
   const unsigned long long* warp_exchange(unsigned mask, unsigned long long value);
   unsigned active_lanes(const void* place);
 
@@ -43,6 +45,7 @@ class BlockRunner {
     ready,
     at_block_barrier,
     at_warp_barrier,
+    at_tile_barrier,
     at_active_lanes,
     ended
   };
@@ -76,6 +79,9 @@ class BlockRunner {
     unsigned running = 0;     // of them, those that do not wait
     unsigned at_barrier = 0;  // lanes at a warp barrier
     unsigned asking = 0;      // lanes that ask for active lanes
+    // Of the tile whose first warp this is: its threads, and how many of them wait; 0: none.
+    unsigned tile_size = 0;
+    unsigned tile_waiting = 0;
     std::array<unsigned long long, warp_lanes> values{};
   };
 
@@ -89,6 +95,8 @@ class BlockRunner {
   void release_block();
   // Makes the lanes of a complete barrier ready, except for `self`.
   void release_warp(Warp& warp, std::size_t first, unsigned mask, const Thread* self);
+  // Makes the threads of a tile ready if all that have not ended wait. Returns whether it did.
+  bool release_tile(std::size_t first, unsigned size, const Thread* self);
   // If no lane of the warp can go on without it, answers those that ask for active lanes.
   void answer_active_lanes(Warp& warp, std::size_t first, const Thread* self);
   void make_ready(Thread& thread);
@@ -109,8 +117,9 @@ class BlockRunner {
   List ready_;
   List at_block_barrier_;
   unsigned live_ = 0;
-  unsigned waiting_ = 0;  // at the block barrier
-  unsigned count_ = 0;    // of predicates of those that wait
+  unsigned waiting_ = 0;   // at the block barrier
+  unsigned at_tiles_ = 0;  // threads at barriers of tiles
+  unsigned count_ = 0;     // of predicates of those that wait
   unsigned last_count_ = 0;
   bool last_all_ = false;
   bool waits_for_grid_ =

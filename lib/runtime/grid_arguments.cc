@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/page.h"
+#include "devices/launch_board.h"
 #include "kernels/grid_barrier.h"
 #include "os/memory/own_memory.h"
 
@@ -17,8 +18,10 @@ namespace {
 
 constexpr unsigned missing = ~0u;
 constexpr std::size_t alignment = 16;
-// The most bytes of parameters, so that they fit into an argument block with the offsets.
-constexpr std::size_t data_max = 3072;
+// The most bytes of a kernel's parameters (CUDA C++ Programming Guide, "__global__ function
+// argument processing"), and with what lies between them in an argument block.
+constexpr std::size_t parameters_max = 32764;
+constexpr std::size_t data_max = parameters_max + WHERRY_MAX_PARAMS * alignment;
 // How many parameters, and how many bytes of each, are copied if the kernel declares nothing.
 constexpr std::size_t undeclared_count = 16;
 constexpr std::size_t undeclared_size = 64;
@@ -32,8 +35,8 @@ struct Head {
   bool is_cooperative = false;
   alignas(GridBarrier) std::byte barrier[sizeof(GridBarrier)];  // if it is
 };
-static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
-              WHERRY_MAX_ARGS_SIZE);
+static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) + alignment + data_max <=
+              launch_args_limit);
 
 // The part of the memory at the address that is not managed, which reading would migrate to the
 // host.
@@ -92,7 +95,8 @@ bool GridArguments::append(const void* bytes, std::size_t size) {
   const auto* start = static_cast<const std::byte*>(bytes);
   data_.insert(data_.end(), start, start + size);
   data_.resize(round_up(data_.size(), alignment));
-  return data_.size() <= data_max;
+  bytes_ += size;
+  return bytes_ <= parameters_max;
 }
 
 bool GridArguments::add(void** pointers, const DeclaredParams& declared, Runtime& runtime) {

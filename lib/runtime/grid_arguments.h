@@ -19,7 +19,7 @@ class GridArguments {
                 std::uint32_t waiting_blocks = 0);
 
   // Each of the two is called at most once. Returns false if the parameters are not what the kernel
-  // declares, or too large.
+  // declares, or more than 32,764 bytes.
   //
   // `pointers` is cuLaunchKernel's kernelParams. If the kernel declares nothing, the library takes
   // what WHERRY_KERNEL_PARAMS describes.
@@ -35,6 +35,7 @@ class GridArguments {
 
   std::vector<std::byte> block_;
   std::vector<std::byte> data_;
+  std::size_t bytes_ = 0;  // of the parameters
   // In data_, of each parameter; `missing`: the program passed no readable pointer.
   std::vector<unsigned> offsets_;
 };

@@ -47,7 +47,6 @@ CUresult plan_launch(Driver& driver, const Context& context, CUfunction function
                 : !arguments.add(params, code->params, runtime))
     return CUDA_ERROR_INVALID_VALUE;
   launch.arguments = arguments.take();
-  if (launch.arguments.size() > WHERRY_MAX_ARGS_SIZE) return CUDA_ERROR_INVALID_VALUE;
   launch.function = function;
   launch.shape = shape;
   launch.blocks = size->blocks;

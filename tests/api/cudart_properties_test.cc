@@ -49,7 +49,7 @@ TEST_CASE("properties of a device are its attributes") {
     CHECK(properties.unifiedAddressing == 1);
     CHECK(properties.pciDeviceID == device);
     CHECK(properties.luidDeviceNodeMask == 0);
-    for (const int reserved : properties.reserved) CHECK(reserved == 0);
+    for (int i = 8; i < 56; ++i) CHECK(properties.reserved[i] == 0);
 
     const auto is = [&](long long value, CUdevice_attribute attribute) {
       INFO("attribute " << attribute);
@@ -58,6 +58,8 @@ TEST_CASE("properties of a device are its attributes") {
     is(properties.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     is(properties.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     is(properties.warpSize, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    is(properties.reserved[0], CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    is(properties.reserved[2], CU_DEVICE_ATTRIBUTE_GPU_OVERLAP);
     is(static_cast<long long>(properties.memPitch), CU_DEVICE_ATTRIBUTE_MAX_PITCH);
     is(properties.maxThreadsPerBlock, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     is(properties.maxThreadsDim[2], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);

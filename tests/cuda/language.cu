@@ -6,6 +6,8 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <cfenv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -65,6 +67,10 @@ __global__ void inside(int* out) {
 extern "C" __global__ void c_linkage(int* out) {
   *out = 12;
 }
+template <typename T, bool>
+__global__ void restricted(T* __restrict__ out, const T* __restrict__ in) {
+  *out = *in;
+}
 __global__ void declared_first(int* out);
 #define LAUNCH(kernel, ...) kernel<<<1, 1>>>(__VA_ARGS__)
 #define KERNEL_OF(name, value)     \
@@ -103,6 +109,14 @@ void test_launches() {
   declared_first<<<1, 1>>>(out);
   FINISH();
   EXPECT(*out == 14);
+  // clang-format off
+  fill<int, 2> << < dim3(1), 4 >> > (out, 1);
+  // clang-format on
+  FINISH();
+  EXPECT(out[3] == 3 && INT_MAX > 0);
+  restricted<int, true><<<1, 1>>>(out, out + 3);
+  FINISH();
+  EXPECT(out[0] == 3);
   void (*pointer)(int*) = scope::inside;
   pointer<<<1, 1>>>(out);
   FINISH();
@@ -171,6 +185,15 @@ __global__ void change_parameters(int* out, int n) {
   out[blockDim.x] = n;
 }
 
+template <int bytes>
+struct Large {
+  int numbers[bytes / 4];
+};
+template <int bytes>
+__global__ void ends_of(const __grid_constant__ Large<bytes> large, int more, int* out) {
+  *out = large.numbers[0] + large.numbers[bytes / 4 - 1] + more;
+}
+
 void test_parameters() {
   int* out = managed<int>(64);
   {
@@ -183,6 +206,15 @@ void test_parameters() {
   change_parameters<<<1, 8>>>(out, 5);
   FINISH();
   EXPECT(out[0] == 10 && out[7] == 10 && out[8] == 11 && out[15] == 11 && out[16] == 0);
+  // As many bytes as CUDA permits, and more.
+  static Large<32764 - 12> large;
+  large.numbers[0] = 3, large.numbers[(32764 - 12) / 4 - 1] = 4;
+  ends_of<<<1, 1>>>(large, 5, out);
+  FINISH();
+  EXPECT(out[0] == 12);
+  static Large<32764 - 8> too_large;
+  ends_of<<<1, 1>>>(too_large, 5, out);
+  EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
 }
 
 // ---- Variables ----
@@ -404,6 +436,138 @@ void test_warps() {
   EXPECT(*count == 32 && kept[0] == 0 && kept[31] == 62 * 7);
 }
 
+// A kernel's tile of several warps adds numbers, the greatest one, and one of its threads' numbers.
+template <unsigned size>
+__global__ void use_tiles(double* out, unsigned threads) {
+  __shared__ cg::block_tile_memory<1024> memory;
+  const auto tile = cg::tiled_partition<size>(cg::this_thread_block(memory));
+  if (threadIdx.x >= threads) return;
+  const int sum = cg::reduce(tile, static_cast<int>(threadIdx.x), cg::plus<int>());
+  const unsigned most = cg::reduce(tile, threadIdx.x, cg::greater<unsigned>());
+  const double fifth = tile.shfl(threadIdx.x * 0.5, 5);
+  const bool has_70 = tile.any(threadIdx.x == 70), is_first = tile.all(threadIdx.x < size);
+  tile.sync();
+  out[threadIdx.x] = sum + most + fifth + (has_70 ? 0.25 : 0) + (is_first ? 0.125 : 0) +
+                     1e6 * tile.meta_group_rank() + 1e7 * tile.meta_group_size();
+}
+template <unsigned size>
+void test_tiles_of(double* out, unsigned block, unsigned threads) {
+  use_tiles<size><<<2, block>>>(out, threads);
+  FINISH();
+  int wrong = 0;
+  for (unsigned i = 0; i < threads; ++i) {
+    const unsigned first = i / size * size, end = std::min(first + size, threads);
+    double expected = end - 1 + (first + 5) * 0.5 + 1e6 * (i / size) +
+                      1e7 * ((block + size - 1) / size) + (first == 0 ? 0.125 : 0);
+    for (unsigned each = first; each < end; ++each) expected += each;
+    if (first <= 70 && 70 < end) expected += 0.25;
+    wrong += out[i] != expected;
+  }
+  EXPECT(wrong == 0);
+}
+void test_tiles() {
+  double* out = managed<double>(1024);
+  test_tiles_of<64>(out, 1024, 1024);
+  test_tiles_of<512>(out, 768, 704);  // whole warps end before
+  test_tiles_of<1024>(out, 96, 96);
+}
+
+// ---- Rounding ----
+
+constexpr int singles = 30, doubles = 27;
+struct Numbers {
+  float f[3];
+  double d[3];
+  long long whole;
+  float single[singles];
+  double real[doubles];
+};
+#define ROUND_IN(suffix)                                                                 \
+  *f++ = __fadd_##suffix(a, b), *f++ = __fsub_##suffix(a, b);                            \
+  *f++ = __fmul_##suffix(a, b), *f++ = __fdiv_##suffix(a, b);                            \
+  *f++ = __fsqrt_##suffix(c), *f++ = __frcp_##suffix(a);                                 \
+  *f++ = __fmaf_##suffix(a, b, c), *f++ = __double2float_##suffix(x);                    \
+  *f++ = __ll2float_##suffix(n.whole), *f++ = __uint2float_##suffix(unsigned(n.whole));  \
+  *d++ = __dadd_##suffix(x, y), *d++ = __dsub_##suffix(x, y);                            \
+  *d++ = __dmul_##suffix(x, y), *d++ = __ddiv_##suffix(x, y);                            \
+  *d++ = __dsqrt_##suffix(z), *d++ = __drcp_##suffix(x), *d++ = __fma_##suffix(x, y, z); \
+  *d++ = __ll2double_##suffix(n.whole), *d++ = __ull2double_##suffix(~0ull - n.whole);
+__global__ void round_all(Numbers* numbers, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  Numbers& n = numbers[i];
+  const float a = n.f[0], b = n.f[1], c = n.f[2];
+  const double x = n.d[0], y = n.d[1], z = n.d[2];
+  float* f = n.single;
+  double* d = n.real;
+  ROUND_IN(rd)
+  ROUND_IN(ru)
+  ROUND_IN(rz)
+}
+// The same by the C library's setting. Values that the compiler cannot know.
+__attribute__((noinline)) void round_on_host(const Numbers& n, float* f, double* d) {
+  const volatile float a = n.f[0], b = n.f[1], c = n.f[2];
+  const volatile double x = n.d[0], y = n.d[1], z = n.d[2];
+  const volatile long long whole = n.whole;
+  for (const int mode : {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO}) {
+    std::fesetround(mode);
+    volatile float single[] = {a + b,
+                               a - b,
+                               a * b,
+                               a / b,
+                               std::sqrt(c),
+                               1 / a,
+                               std::fma(a, b, c),
+                               float(x),
+                               float(whole),
+                               float(unsigned(whole))};
+    volatile double real[] = {x + y,
+                              x - y,
+                              x * y,
+                              x / y,
+                              std::sqrt(z),
+                              1 / x,
+                              std::fma(x, y, z),
+                              double(whole),
+                              double(~0ull - whole)};
+    for (volatile float& each : single) *f++ = each;
+    for (volatile double& each : real) *d++ = each;
+    std::fesetround(FE_TONEAREST);
+  }
+}
+void test_rounding() {
+  constexpr int count = 1000;
+  Numbers* numbers = managed<Numbers>(count);
+  const double special[] = {0, -0.0, 1, -1, 1e-320, 1e308, -1e308, 5e-324, 1e-45, 3e38};
+  unsigned long long state = 1;
+  const auto next = [&] { return state = state * 6364136223846793005ull + 1442695040888963407ull; };
+  for (int i = 0; i < count; ++i) {
+    for (double& each : numbers[i].d)
+      each = next() >> 60 == 0 ? special[next() >> 33 & 7]
+                               : std::ldexp(1 + (next() >> 11) * 0x1p-53, int(next() >> 58) - 32);
+    for (float& each : numbers[i].f)
+      each = next() >> 60 == 0 ? float(special[(next() >> 33) % 10])
+                               : std::ldexp(1 - (next() >> 40) * 0x1p-23f, int(next() >> 58) - 32);
+    numbers[i].f[2] = std::fabs(numbers[i].f[2]), numbers[i].d[2] = std::fabs(numbers[i].d[2]);
+    numbers[i].whole = static_cast<long long>(next());
+  }
+  round_all<<<8, 128>>>(numbers, count);
+  FINISH();
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) {
+    float single[singles];
+    double real[doubles];
+    round_on_host(numbers[i], single, real);
+    const auto differs = [](auto a, auto b) {
+      return a != b && (a == a || b == b) ? 1 : std::signbit(a) != std::signbit(b) && a == a;
+    };
+    for (int k = 0; k < singles; ++k) wrong += differs(numbers[i].single[k], single[k]);
+    for (int k = 0; k < doubles; ++k) wrong += differs(numbers[i].real[k], real[k]);
+  }
+  EXPECT(wrong == 0);
+  EXPECT(std::fegetround() == FE_TONEAREST);
+}
+
 // ---- Atomics ----
 
 __global__ void atomics(int* i, unsigned* u, unsigned long long* l, float* f, double* d) {
@@ -579,6 +743,8 @@ int main() {
   test_variables();
   test_barriers();
   test_warps();
+  test_tiles();
+  test_rounding();
   test_atomics();
   test_rows();
   test_functions();

@@ -77,6 +77,25 @@ int main() {
 }
 """
 
+# What CUDA 12 has, and overloads.
+OLD_API = """#include <cstdio>
+__global__ void set(int* out) { *out = 7; }
+int main() {
+  cudaDeviceProp properties;
+  cudaGetDeviceProperties(&properties, 0);
+  int rate = 0;
+  cudaDeviceGetAttribute(&rate, cudaDevAttrClockRate, 0);
+  cudaMemPool_t pool;
+  cudaDeviceGetDefaultMemPool(&pool, 0);
+  int* out;
+  int value = 0;
+  cudaMallocAsync(&out, 4, pool, 0);
+  set<<<1, 1>>>(out);
+  const cudaError_t error = cudaMemcpy(&value, out, 4, cudaMemcpyDefault);
+  std::printf("%d %d %d\\n", properties.clockRate == rate && rate > 0, error, value);
+}
+"""
+
 # A line of a source, and what the message about it says.
 REFUSED = [
     ("texture<float, 1> t;", "source.cu:1: error: texture"),
@@ -202,6 +221,16 @@ class Tests:
             self.nvcc("-O1", "-ccbin", clang, "-DVALUE=7", "main.cu", "part.cu", "host.cpp", "-o",
                       "by_clang")
             self.check("clang", self.run(["./by_clang"]).stdout == expected)
+        # A C compiler links, as some Makefiles do.
+        self.nvcc("-cuda", "part.cu")
+        self.check("-cuda", "wherry_kernel" in (self.folder / "part.cu.cpp.ii").read_text())
+        self.write(prop_dot_cu=OLD_API)
+        self.nvcc("-O1", "-c", "prop.cu")
+        library = self.build / "lib"
+        self.run(["gcc", "prop.o", "-o", "by_gcc", f"-L{self.build}/tools", f"-L{library}",
+                  "-lcudart", f"-Wl,-rpath,{library}"])
+        said = self.run(["./by_gcc"]).stdout
+        self.check("an object that gcc links, with CUDA 12's API", said == "1 0 7\n", said)
         dry = self.nvcc("--dryrun", "-O2", "part.cu", "-o", "never").stderr
         self.check("--dryrun", "-O3" in dry and not (self.folder / "never").exists(), dry)
         said = self.nvcc("-E", "-DVALUE=7", "main.cu").stdout

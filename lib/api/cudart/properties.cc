@@ -127,6 +127,15 @@ constexpr std::array numbers{
     FIELD(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS),
     FIELD(mpsEnabled, MPS_ENABLED),
     FIELD(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED),
+    // The members of CUDA 12 that cuda_runtime_properties.h names for kernels' sources.
+    FIELD(reserved[0], CLOCK_RATE),
+    FIELD(reserved[1], MEMORY_CLOCK_RATE),
+    FIELD(reserved[2], GPU_OVERLAP),
+    FIELD(reserved[3], KERNEL_EXEC_TIMEOUT),
+    FIELD(reserved[4], COMPUTE_MODE),
+    FIELD(reserved[5], COOPERATIVE_MULTI_DEVICE_LAUNCH),
+    FIELD(reserved[6], MAXIMUM_TEXTURE1D_LINEAR_WIDTH),
+    FIELD(reserved[7], SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO),
 };
 
 // The fields that identify the device and its bus location.

@@ -96,6 +96,10 @@ void wherryWarpBarrier(unsigned mask) {
   waiting_runner().warp_barrier(mask);
 }
 
+void wherryTileBarrier(unsigned threads) {
+  waiting_runner().tile_barrier(threads);
+}
+
 const unsigned long long* wherryWarpExchange(unsigned mask, unsigned long long value) {
   return waiting_runner().warp_exchange(mask, value);
 }

@@ -102,9 +102,10 @@ class Driver {
     for (std::size_t i = 0; i < options_.inputs.size(); ++i) {
       const NvccInput& input = options_.inputs[i];
       if (input.kind == NvccInput::Kind::object) continue;
-      const std::string object = options_.stage == Stage::compile
-                                     ? output_for(input)
-                                     : (scratch_.path() / fmt::format("{}.o", i)).string();
+      if (options_.stage == Stage::rewrite && input.kind != NvccInput::Kind::cuda) continue;
+      const bool is_output = options_.stage == Stage::compile || options_.stage == Stage::rewrite;
+      const std::string object =
+          is_output ? output_for(input) : (scratch_.path() / fmt::format("{}.o", i)).string();
       objects.push_back(object);
       const int status = input.kind == NvccInput::Kind::cuda ? compile_cuda(input, object)
                                                              : compile_source(input, object);
@@ -118,7 +119,9 @@ class Driver {
  private:
   std::string output_for(const NvccInput& input) const {
     if (!options_.output.empty()) return options_.output;
-    return fs::path(input.path).filename().replace_extension(".o");
+    const fs::path name = fs::path(input.path).filename();
+    if (options_.stage == NvccOptions::Stage::rewrite) return name.string() + ".cpp.ii";
+    return fs::path(name).replace_extension(".o");
   }
 
   // As nvcc prints them: CMake learns from these lines what to link.
@@ -197,8 +200,10 @@ class Driver {
     Words words = preprocess_command(input, object);
     words.insert(words.end(), {"-o", preprocessed});
     if (const int status = execute(words); status != 0) return status;
-    const std::string rewritten = rewritten_name(object);
-    if (const int status = rewrite(preprocessed, rewritten); status != 0) return status;
+    const bool is_last = options_.stage == Stage::rewrite;
+    const std::string rewritten = is_last ? object : rewritten_name(object);
+    const int status = rewrite(preprocessed, rewritten);
+    if (status != 0 || is_last) return status;
     return compile_rewritten(rewritten, object);
   }
 
@@ -314,8 +319,9 @@ void check(const NvccOptions& options) {
   }
   if (options.inputs.empty())
     throw std::invalid_argument("no input files (try: wherry nvcc --help)");
-  if (options.stage == Stage::compile && sources > 1 && !options.output.empty())
-    throw std::invalid_argument("-c with -o takes one source file");
+  if ((options.stage == Stage::compile || options.stage == Stage::rewrite) && sources > 1 &&
+      !options.output.empty())
+    throw std::invalid_argument("-c and -cuda with -o take one source file");
 }
 
 }  // namespace

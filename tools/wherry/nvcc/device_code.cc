@@ -24,7 +24,7 @@ bool takes_group(std::string_view word) {
 // What waits for other threads, and what asks which thread runs: the functions of
 // wherry/detail/kernel_code.h behind all others.
 constexpr std::array waiting = {"wherryBlockBarrier", "wherryWarpBarrier", "wherryWarpExchange",
-                                "wherryActiveLanes"};
+                                "wherryTileBarrier", "wherryActiveLanes"};
 constexpr std::array asking = {"wherryThisThread"};
 
 bool is_texture_word(std::string_view word) {
@@ -66,7 +66,7 @@ DeviceCode::DeviceCode(const Tokens& tokens) : tokens_(tokens) {
         if (tokens.is(i, "{") && !is_at_namespace_scope(i)) scopes_.push_back(i);
         if (tokens.is(i, "}") && !scopes_.empty() && scopes_.back() == tokens.partner(i))
           scopes_.pop_back();
-        if (tokens.are_adjacent(i, "<<<")) add_launch(i);
+        if (tokens.are_adjacent(i, "<<<") || is_spaced(i, '<')) add_launch(i);
         break;
       default:
         break;
@@ -254,16 +254,25 @@ void DeviceCode::add_launch(std::size_t i) {
     --at;
   }
   launch.callee = at;
+  const bool may_be_spaced = is_spaced(i, '<');
   for (at = i + 3; at < tokens_.size(); ++at) {
     const std::string_view word = tokens_.text(at);
     if (word == "(" || word == "[" || word == "{") at = tokens_.partner(at);
     if (word == ">" && tokens_.are_adjacent(at, ">>>")) break;
+    if (may_be_spaced && is_spaced(at, '>')) break;
     if (word == ";") break;
   }
   launch.close = at;
   if (!tokens_.is(at, ">") || !tokens_.is(tokens_.skip_directives(at + 3), "("))
     return refuse(i, "this <<< has no matching >>>( of a launch");
   launches_.push_back(launch);
+}
+
+// nvcc also takes << < and >> >, which formatters make of the brackets of a launch.
+bool DeviceCode::is_spaced(std::size_t i, char bracket) const {
+  const std::string two(2, bracket);
+  return tokens_.are_adjacent(i, two) && !tokens_.are_adjacent(i, two + bracket) &&
+         i + 2 < tokens_.size() && tokens_.text(i + 2) == std::string(1, bracket);
 }
 
 void DeviceCode::check_word(std::size_t i) {

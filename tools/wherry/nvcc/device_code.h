@@ -76,6 +76,7 @@ class DeviceCode {
   void add_function(DeviceFunction function, std::size_t open);
   void add_variable(std::size_t i, std::size_t begin, std::size_t end);
   void add_launch(std::size_t i);
+  bool is_spaced(std::size_t i, char bracket) const;
   void check_word(std::size_t i);
   std::size_t find_body(std::size_t i) const;
   std::size_t begin_of_declaration(std::size_t i) const;

@@ -58,6 +58,7 @@ constexpr std::array long_names = {
     LongName{"--version", "-V"},
     LongName{"--help", "-h"},
     LongName{"--shared", "-shared"},
+    LongName{"--cuda", "-cuda"},
     LongName{"--options-file", "-optf"},
     LongName{"--machine", "-m"},
 };
@@ -152,8 +153,6 @@ constexpr std::array refused = {
     std::pair{"--fatbin", "there are no fat binaries on Wherry: use -c or -shared"},
     std::pair{"-run", "start the program yourself after it is compiled"},
     std::pair{"--run", "start the program yourself after it is compiled"},
-    std::pair{"-cuda", "the intermediate file is C++ of Wherry: -keep leaves it"},
-    std::pair{"--cuda", "the intermediate file is C++ of Wherry: -keep leaves it"},
 };
 
 // Libraries of CUDA that are in libwherry.so.
@@ -234,6 +233,8 @@ class Parser {
       o.stage = Stage::device_link;
     else if (name == "-E")
       o.stage = Stage::preprocess;
+    else if (name == "-cuda")
+      o.stage = Stage::rewrite;
     else if (name == "-lib")
       o.stage = Stage::archive;
     else if (name == "-M" || name == "-MM")

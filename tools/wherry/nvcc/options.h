@@ -21,6 +21,7 @@ struct NvccOptions {
     link,
     compile,
     preprocess,
+    rewrite,
     archive,
     dependencies,
     device_link

@@ -250,7 +250,9 @@ class Rewriter {
       }
       const std::string_view dots = parameter.is_pack ? "..." : "";
       values += fmt::format("{}{}{}", number == 0 ? "" : ", ", called, dots);
-      types += fmt::format("{}decltype({}){}", number == 0 ? "" : ", ", called, dots);
+      // The function's type is without such qualifiers, but g++ keeps __restrict__ of templates.
+      types += fmt::format("{}{}Unqualified<decltype({})>{}", number == 0 ? "" : ", ", ours, called,
+                           dots);
       ++number;
     }
     const KernelNeeds needs = code_.needs_of(kernel);

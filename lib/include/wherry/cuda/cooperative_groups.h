@@ -1,16 +1,28 @@
-/* Cooperative groups: the block, tiles of a warp, the active lanes, and a grid. C++17.
- */
+/* Cooperative groups: the block, tiles of it, the active lanes, and a grid. C++17. */
 #ifndef _COOPERATIVE_GROUPS_H_
 #define _COOPERATIVE_GROUPS_H_
+
+#include <type_traits>
 
 #include "cuda_runtime.h"
 #include "detail/synchronization.h"
 
 namespace cooperative_groups {
 
+/* Shared memory by which tiles of several warps exchange values, for a block of at most
+ * `MaxBlockSize` threads. */
+template <unsigned MaxBlockSize = 1024>
+struct block_tile_memory {
+  static constexpr unsigned bytes_of_warp = 16;
+  alignas(bytes_of_warp) unsigned char bytes[(MaxBlockSize + 31) / 32 * bytes_of_warp];
+};
+
 /* The threads of the block. */
 class thread_block {
  public:
+  thread_block() = default;
+  explicit thread_block(void* memory) : memory_(memory) {}
+
   __device__ static void sync() { __syncthreads(); }
   __device__ void barrier_arrive() const {}
   __device__ void barrier_wait() const { __syncthreads(); }
@@ -24,6 +36,11 @@ class thread_block {
   __device__ static dim3 thread_index() { return ::wherry::kernels::thread_index(); }
   static dim3 group_dim() { return ::wherry::kernels::block_dim(); }
   static dim3 dim_threads() { return ::wherry::kernels::block_dim(); }
+  /* Of block_tile_memory; null: the group has none. */
+  void* memory() const { return memory_; }
+
+ private:
+  void* memory_ = nullptr;
 };
 
 /* All threads of the launch. They can wait for each other if the launch is cooperative, or of one
@@ -118,22 +135,14 @@ class coalesced_group {
   unsigned mask_;
 };
 
-/* `Size` neighbouring lanes of a warp: a power of two, at most 32. */
-template <unsigned Size, typename Parent = void>
-class thread_block_tile : public coalesced_group {
-  static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0,
-                "a tile has 1, 2, 4, 8, 16 or 32 threads on Wherry");
-
+/* `Size` neighbouring lanes of a warp. */
+template <unsigned Size>
+class warp_tile : public coalesced_group {
  public:
-  __device__ explicit thread_block_tile(unsigned rank_of_block)
+  __device__ warp_tile(unsigned rank_of_block, void*)
       : coalesced_group(mask_of(rank_of_block % 32)),
         rank_(rank_of_block % Size),
         tile_(rank_of_block / Size) {}
-
-  /* A tile is the same whatever it was made from. */
-  template <typename Other>
-  thread_block_tile(const thread_block_tile<Size, Other>& other)
-      : coalesced_group(other), rank_(other.thread_rank()), tile_(other.meta_group_rank()) {}
 
   static constexpr unsigned size() { return Size; }
   static constexpr unsigned num_threads() { return Size; }
@@ -168,6 +177,93 @@ class thread_block_tile : public coalesced_group {
   unsigned tile_;
 };
 
+/* `Size` neighbouring threads of a block: several warps. They exchange values of at most 16 bytes
+ * through the memory that their block was made with. */
+template <unsigned Size>
+class block_tile {
+ public:
+  __device__ block_tile(unsigned rank_of_block, void* memory)
+      : rank_(rank_of_block % Size), tile_(rank_of_block / Size) {
+    if (memory == nullptr)
+      wherryKernelFailed(
+          "a tile of more than 32 threads needs this_thread_block(memory), with a __shared__ "
+          "block_tile_memory");
+    slots_ = static_cast<unsigned char*>(memory) + tile_ * warps * slot_bytes;
+  }
+
+  __device__ void sync() const { wherryTileBarrier(Size); }
+  static constexpr unsigned size() { return Size; }
+  static constexpr unsigned num_threads() { return Size; }
+  unsigned thread_rank() const { return rank_; }
+  unsigned meta_group_size() const { return (thread_block::size() + Size - 1) / Size; }
+  unsigned meta_group_rank() const { return tile_; }
+
+  template <typename T>
+  __device__ T shfl(T value, unsigned rank) const {
+    if (rank_ == rank % Size) store(0, value);
+    sync();
+    load(0, value);
+    sync();
+    return value;
+  }
+  /* Folds first in each warp, then the results of the warps. */
+  template <typename T, typename Fold>
+  __device__ T fold(T value, Fold fold_two) const {
+    T result = ::wherry::kernels::reduce(~0u, value, fold_two);
+    if (rank_ % 32 == 0) store(rank_ / 32, result);
+    sync();
+    load(0, result);
+    const unsigned before = tile_ * Size;
+    const unsigned there = thread_block::size() - before;
+    for (unsigned warp = 1; warp < warps && warp * 32 < there; ++warp) {
+      load(warp, value);
+      result = fold_two(result, value);
+    }
+    sync();
+    return result;
+  }
+  __device__ int any(int predicate) const {
+    return fold(predicate != 0 ? 1 : 0, [](int a, int b) { return a | b; });
+  }
+  __device__ int all(int predicate) const {
+    return fold(predicate != 0 ? 1 : 0, [](int a, int b) { return a & b; });
+  }
+
+ private:
+  static constexpr unsigned warps = Size / 32;
+  static constexpr unsigned slot_bytes = block_tile_memory<>::bytes_of_warp;
+
+  template <typename T>
+  void store(unsigned warp, const T& value) const {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= slot_bytes,
+                  "a tile of several warps exchanges values of at most 16 bytes");
+    memcpy(slots_ + warp * slot_bytes, &value, sizeof value);
+  }
+  template <typename T>
+  void load(unsigned warp, T& value) const {
+    memcpy(&value, slots_ + warp * slot_bytes, sizeof value);
+  }
+
+  unsigned rank_;
+  unsigned tile_;
+  unsigned char* slots_;
+};
+
+/* `Size` neighbouring threads of a block. */
+template <unsigned Size, typename Parent = void>
+class thread_block_tile
+    : public std::conditional_t<(Size <= 32), warp_tile<Size>, block_tile<Size>> {
+  static_assert(Size >= 1 && Size <= 1024 && (Size & (Size - 1)) == 0,
+                "the size of a tile is a power of two, at most 1024");
+  using Tile = std::conditional_t<(Size <= 32), warp_tile<Size>, block_tile<Size>>;
+
+ public:
+  using Tile::Tile;
+  /* A tile is the same whatever it was made from. */
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<Size, Other>& other) : Tile(other) {}
+};
+
 /* Any of these groups but the grid. */
 class thread_group {
  public:
@@ -194,6 +290,10 @@ class thread_group {
 inline thread_block this_thread_block() {
   return {};
 }
+template <unsigned MaxBlockSize>
+thread_block this_thread_block(block_tile_memory<MaxBlockSize>& memory) {
+  return thread_block(memory.bytes);
+}
 inline grid_group this_grid() {
   return {};
 }
@@ -202,8 +302,10 @@ __device__ inline coalesced_group coalesced_threads() {
 }
 
 template <unsigned Size, typename Group>
-__device__ thread_block_tile<Size, Group> tiled_partition(const Group&) {
-  return thread_block_tile<Size, Group>(::wherry::kernels::thread_rank());
+__device__ thread_block_tile<Size, Group> tiled_partition(const Group& group) {
+  void* memory = nullptr;
+  if constexpr (std::is_same_v<Group, thread_block>) memory = group.memory();
+  return thread_block_tile<Size, Group>(::wherry::kernels::thread_rank(), memory);
 }
 template <typename Group>
 __device__ coalesced_group tiled_partition(const Group&, unsigned size) {

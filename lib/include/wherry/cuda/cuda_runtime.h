@@ -20,6 +20,7 @@
 #include "detail/atomics.h"
 #include "detail/launch.h"
 #include "detail/numbers.h"
+#include "detail/rounding.h"
 #include "detail/synchronization.h"
 #include "detail/variables.h"
 #include "device_launch_parameters.h"

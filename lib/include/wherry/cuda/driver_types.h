@@ -2,6 +2,9 @@
 #ifndef __DRIVER_TYPES_H__
 #define __DRIVER_TYPES_H__
 
+#include <limits.h>
+#include <stddef.h>
+
 #include "vector_types.h"
 
 /* After it: both define dim3, and that of vector_types.h has conversions. */

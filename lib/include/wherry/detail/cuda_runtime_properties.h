@@ -99,7 +99,20 @@ struct cudaDeviceProp {
   unsigned int gpuPciDeviceID;
   unsigned int gpuPciSubsystemID;
   int hostNumaMultinodeIpcSupported;
+#ifdef __CUDACC__
+  /* Members that CUDA 12 has, at other places. Rates are in kHz. */
+  int clockRate;
+  int memoryClockRate;
+  int deviceOverlap;
+  int kernelExecTimeoutEnabled;
+  int computeMode;
+  int cooperativeMultiDeviceLaunch;
+  int maxTexture1DLinear;
+  int singleToDoublePrecisionPerfRatio;
+  int reserved[48];
+#else
   int reserved[56];
+#endif
 };
 
 /* Returns the properties of the device. Makes no context.

@@ -69,6 +69,9 @@ void wherryWarpBarrier(unsigned mask);
 /* The same, and gives `value` to the others: element i of the result is the value of lane i, until
  * the caller's next wherryWarpBarrier(mask), which must follow. */
 const unsigned long long* wherryWarpExchange(unsigned mask, unsigned long long value);
+/* Waits until all threads of the tile that have not ended wait here: `threads` neighbours of the
+ * block, 64 to 1024, a power of two. */
+void wherryTileBarrier(unsigned threads);
 /* Waits until every lane of the warp has ended or waits, and returns the lanes that wait in a call
  * from the same place. */
 unsigned wherryActiveLanes(const void* place);

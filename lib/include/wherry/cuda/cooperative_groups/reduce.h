@@ -1,4 +1,4 @@
-/* Reductions of cooperative groups of a warp. C++17. */
+/* Reductions of cooperative groups: of lanes of a warp, and of tiles. C++17. */
 #ifndef _CG_REDUCE_H_
 #define _CG_REDUCE_H_
 
@@ -35,6 +35,13 @@ struct bit_xor {
 template <typename Group, typename T, typename Fold>
 __device__ T reduce(const Group& group, T value, Fold fold) {
   return ::wherry::kernels::reduce(group.lanes(), value, fold);
+}
+template <unsigned Size, typename Parent, typename T, typename Fold>
+__device__ T reduce(const thread_block_tile<Size, Parent>& tile, T value, Fold fold) {
+  if constexpr (Size <= 32)
+    return ::wherry::kernels::reduce(tile.lanes(), value, fold);
+  else
+    return tile.fold(value, fold);
 }
 
 }  // namespace cooperative_groups

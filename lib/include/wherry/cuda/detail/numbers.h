@@ -402,6 +402,9 @@ inline float __uint2float_rn(unsigned x) {
 inline float __ll2float_rn(long long x) {
   return static_cast<float>(x);
 }
+inline float __ull2float_rn(unsigned long long x) {
+  return static_cast<float>(x);
+}
 inline double __int2double_rn(int x) {
   return x;
 }
@@ -409,6 +412,9 @@ inline double __uint2double_rn(unsigned x) {
   return x;
 }
 inline double __ll2double_rn(long long x) {
+  return static_cast<double>(x);
+}
+inline double __ull2double_rn(unsigned long long x) {
   return static_cast<double>(x);
 }
 inline float __double2float_rn(double x) {
