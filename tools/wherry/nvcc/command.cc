@@ -230,8 +230,11 @@ class Driver {
   int compile_rewritten(const std::string& rewritten, const std::string& object) {
     Words words = command({&options_.compiling, &options_.common});
     words.push_back("-std=" + options_.standard);
-    const bool has_level = std::ranges::any_of(
-        options_.compiling, [](const auto& word) { return word.starts_with("-O"); });
+    // Without debugging, -O0 is for code of the host only, and kernels are optimized.
+    const bool debugs = std::ranges::find(options_.compiling, "-g") != options_.compiling.end();
+    const bool has_level = std::ranges::any_of(options_.compiling, [&](const auto& word) {
+      return word.starts_with("-O") && (debugs || word != "-O0");
+    });
     if (options_.optimized && !has_level) words.emplace_back("-O3");
     // CUDA has neither errno of functions nor traps of operations, which keep loops from being
     // vectorized.
