@@ -122,8 +122,8 @@ class BlockRunner {
   unsigned count_ = 0;     // of predicates of those that wait
   unsigned last_count_ = 0;
   bool last_all_ = false;
-  bool waits_for_grid_ =
-      false;  // true: the threads at the block barrier wait for other blocks, too
+  // The threads at the block barrier wait for other blocks, too.
+  bool waits_for_grid_ = false;
 };
 
 }  // namespace wherry::impl

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -116,6 +117,15 @@ int PoolFile::file_with(const void* address) const {
 
 bool PoolFile::holds(const void* address) const {
   return file_with(address) >= 0;
+}
+
+bool PoolFile::holds_zeros(const void* address) const {
+  std::array<char, page_bytes> page;
+  const int fd = file_with(address);
+  if (fd < 0) throw std::runtime_error("the pool holds no page for this address");
+  const auto offset = static_cast<off_t>(pool_offset(address));
+  if (::pread(fd, page.data(), page.size(), offset) != page_bytes) no_answer("pread of a pool");
+  return std::ranges::count(page, '\0') == page_bytes;
 }
 
 std::uint64_t PoolFile::allocated_bytes() const {

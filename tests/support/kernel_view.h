@@ -37,6 +37,8 @@ class PoolFile {
   // for a moment, through a mapping of its own. Requires: holds(address), and that the page does
   // not move meanwhile.
   int node_of(const void* address) const;
+  // Whether the page that the pool holds for this address has only zeros. Requires: holds(address).
+  bool holds_zeros(const void* address) const;
   // How many files of the pool hold pages.
   int files_in_use() const;
 

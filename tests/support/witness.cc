@@ -65,6 +65,15 @@ std::uint32_t Witness::residents(const void* address) const {
   return mask;
 }
 
+std::uint32_t Witness::leftovers(const void* address, std::uint32_t pools) const {
+  std::uint32_t mask = 0;
+  for (int i = 0; i < processors(); ++i) {
+    const PoolFile& pool = *pools_[static_cast<std::size_t>(i)];
+    if ((pools >> i & 1) != 0 && pool.holds(address) && pool.holds_zeros(address)) mask |= 1u << i;
+  }
+  return mask;
+}
+
 std::uint32_t Witness::mappers(const void* address) const {
   std::uint32_t mask = 0;
   for (int i = 0; i < processors(); ++i) {

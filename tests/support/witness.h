@@ -37,6 +37,9 @@ class Witness {
   int processors() const { return static_cast<int>(pools_.size()); }
   // The processors whose pool file has data at the page of `address`.
   std::uint32_t residents(const void* address) const;
+  // Which of these pools have a page of zeros there. Linux keeps such pages after a part of a huge
+  // page was punched while something held a reference to it (lib/memory/pool.h).
+  std::uint32_t leftovers(const void* address, std::uint32_t pools) const;
   // The processors that may read the page without a fault that the library would have to answer:
   // their page table has an entry for it, or, with the protection trap, their mapping allows it.
   std::uint32_t mappers(const void* address) const;
