@@ -45,6 +45,19 @@ void add_missing(std::vector<CUgraphNode>& to, const std::vector<CUgraphNode>& n
     if (std::ranges::find(to, node) == to.end()) to.push_back(node);
 }
 
+// Invalidates the captures of the streams for which conflicts(captured) is true. Returns the call's
+// error, or CUDA_SUCCESS if there is none.
+template <typename Streams, typename Conflicts>
+CUresult refuse_where(Streams& streams, const Conflicts& conflicts) {
+  CUresult result = CUDA_SUCCESS;
+  for (auto& [stream, captured] : streams) {
+    if (!conflicts(captured)) continue;
+    captured.capture->is_invalid = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return result;
+}
+
 }  // namespace
 
 CUstreamCaptureMode& capture_mode_of_thread() {
@@ -185,25 +198,16 @@ CUresult Captures::refuse(const StreamHandle& stream) {
 CUresult Captures::refuse(const Context& context) {
   if (!any()) return CUDA_SUCCESS;
   const LockGuard guard(lock_);
-  CUresult result = CUDA_SUCCESS;
-  for (auto& [stream, captured] : streams_) {
-    if (captured.stream.context.get() != &context) continue;
-    captured.capture->is_invalid = true;
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return result;
+  return refuse_where(streams_, [&](const Captured& captured) {
+    return captured.stream.context.get() == &context;
+  });
 }
 
 CUresult Captures::refuse_unsafe() {
   if (!any()) return CUDA_SUCCESS;
   const LockGuard guard(lock_);
-  CUresult result = CUDA_SUCCESS;
-  for (auto& [stream, captured] : streams_) {
-    if (!forbids_unsafe_calls(*captured.capture)) continue;
-    captured.capture->is_invalid = true;
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return result;
+  return refuse_where(
+      streams_, [](const Captured& captured) { return forbids_unsafe_calls(*captured.capture); });
 }
 
 CUresult Captures::refuse(const CapturedMoment& moment) {
