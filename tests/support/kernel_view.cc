@@ -79,6 +79,13 @@ int node_or_error(pid_t process, const void* address) {
   return status;
 }
 
+// Requires: the file holds the page at this offset.
+bool is_zeros(int fd, off_t offset) {
+  std::array<char, page_bytes> page;
+  if (::pread(fd, page.data(), page.size(), offset) != page_bytes) no_answer("pread of a pool");
+  return std::ranges::count(page, '\0') == page_bytes;
+}
+
 }  // namespace
 
 std::string pool_name(int processor) {
@@ -120,17 +127,26 @@ bool PoolFile::holds(const void* address) const {
 }
 
 bool PoolFile::holds_zeros(const void* address) const {
-  std::array<char, page_bytes> page;
   const int fd = file_with(address);
   if (fd < 0) throw std::runtime_error("the pool holds no page for this address");
-  const auto offset = static_cast<off_t>(pool_offset(address));
-  if (::pread(fd, page.data(), page.size(), offset) != page_bytes) no_answer("pread of a pool");
-  return std::ranges::count(page, '\0') == page_bytes;
+  return is_zeros(fd, static_cast<off_t>(pool_offset(address)));
 }
 
 std::uint64_t PoolFile::allocated_bytes() const {
   std::uint64_t bytes = 0;
   for (const int fd : files_) bytes += test::allocated_bytes(fd);
+  return bytes;
+}
+
+std::uint64_t PoolFile::bytes_of_zeros() const {
+  std::uint64_t bytes = 0;
+  for (const int fd : files_) {
+    for (off_t page = ::lseek(fd, 0, SEEK_DATA); page >= 0;
+         page = ::lseek(fd, page + static_cast<off_t>(page_bytes), SEEK_DATA)) {
+      if (is_zeros(fd, page)) bytes += page_bytes;
+    }
+    if (errno != ENXIO) no_answer("SEEK_DATA");
+  }
   return bytes;
 }
 

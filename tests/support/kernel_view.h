@@ -39,6 +39,8 @@ class PoolFile {
   int node_of(const void* address) const;
   // Whether the page that the pool holds for this address has only zeros. Requires: holds(address).
   bool holds_zeros(const void* address) const;
+  // The bytes of the pages that have only zeros. Reads the whole pool.
+  std::uint64_t bytes_of_zeros() const;
   // How many files of the pool hold pages.
   int files_in_use() const;
 

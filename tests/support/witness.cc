@@ -94,6 +94,15 @@ std::uint64_t Witness::pool_bytes(int processor) const {
   return pools_.at(static_cast<std::size_t>(processor))->allocated_bytes();
 }
 
+std::uint64_t Witness::used_bytes(int processor) const {
+  const PoolFile& pool = *pools_.at(static_cast<std::size_t>(processor));
+  return pool.allocated_bytes() - pool.bytes_of_zeros();
+}
+
+bool Witness::exceeds(int processor, std::uint64_t bytes) const {
+  return pool_bytes(processor) > bytes && used_bytes(processor) > bytes;
+}
+
 Permissions Witness::access(int processor, const void* address) const {
   if (!traps_by_entry_) return permissions(process_of(processor), address);
   const PageEntry entry = page_entry(process_of(processor), address);

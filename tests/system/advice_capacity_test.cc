@@ -23,7 +23,7 @@ Stage& stage() {
 
 void check_capacity() {
   for (const int device : {device0, device1})
-    CHECK(stage().witness().pool_bytes(1 + device) <= capacity);
+    CHECK(stage().witness().used_bytes(1 + device) <= capacity);
 }
 
 // Writes seed + i to page i.

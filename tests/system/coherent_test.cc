@@ -184,7 +184,7 @@ TEST_CASE("coherent devices work on more than they hold, and their pools stay wi
   std::thread watcher([&] {
     while (!ends)
       for (const int device : {device0, device1})
-        if (s.witness().pool_bytes(1 + device) > capacity) exceeded = true;
+        if (s.witness().exceeds(1 + device, capacity)) exceeded = true;
   });
   const std::uint64_t passes = scaled(4);
   for (std::uint64_t pass = 0; pass < passes; ++pass) {

@@ -51,7 +51,7 @@ class Sampler {
       : thread_([this] {
           while (!stop_) {
             for (const int device : {device0, device1})
-              if (stage().witness().pool_bytes(1 + device) > capacity) exceeded_ = true;
+              if (stage().witness().exceeds(1 + device, capacity)) exceeded_ = true;
             ++samples_;
           }
         }) {}
@@ -252,7 +252,7 @@ TEST_CASE("copies are dropped only at the pool under pressure, and are not migra
     REQUIRE((residents & bit_of(host)) != 0);
     REQUIRE((residents & bit_of(device1)) != 0);
   }
-  CHECK(s.witness().pool_bytes(1 + device0) <= capacity);
+  CHECK(s.witness().used_bytes(1 + device0) <= capacity);
 }
 
 TEST_CASE("every eviction is an event that names the address that caused it", "[system]") {

@@ -141,7 +141,7 @@ TEST_CASE("eviction skips pinned pages", "[system]") {
   for (std::uint64_t pass = 1; pass <= 2; ++pass) {
     stage().write_pages(device0, others.data(), others.bytes(), pass);
     CHECK(count_pages(pinned, bit_of(device0)) == pinned.bytes() / page_bytes);
-    CHECK(stage().witness().pool_bytes(1) <= 8 * mebibyte);
+    CHECK(stage().witness().used_bytes(1) <= 8 * mebibyte);
   }
   CHECK(stage().read_pages(host, others.data(), others.bytes()) == 2 * others.bytes() / page_bytes);
   CHECK(stage().read_pages(host, pinned.data(), pinned.bytes()) == 6 * pinned.bytes() / page_bytes);

@@ -251,7 +251,7 @@ TEST_CASE("a prefetch of more than fits moves what fits, and evicts no more than
   const Words words{100 * mib_words};
   number_pages(host, words);
   prefetch_now(words, device1);
-  CHECK(s.witness().pool_bytes(2) <= std::uint64_t{64} << 20);
+  CHECK(s.witness().used_bytes(2) <= std::uint64_t{64} << 20);
   CHECK(s.witness().pool_bytes(2) >= std::uint64_t{48} << 20);
   // Pages that arrived first were not evicted for later ones.
   CHECK(s.residents(words.data()) == bit_of(device1));

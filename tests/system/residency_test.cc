@@ -162,7 +162,7 @@ TEST_CASE("a full device evicts its oldest block to the host and keeps every byt
   check_page(memory.data(), host_bit, witness().mappers(memory.data()) != 0);
   check_page(memory.data() + block, bit_of(small_device));
   fill(small_capacity, small_capacity);
-  CHECK(witness().pool_bytes(1 + small_device) <= small_capacity);
+  CHECK(witness().used_bytes(1 + small_device) <= small_capacity);
   for (std::size_t i = 0; i < memory.bytes(); ++i) {
     if (memory[i] != static_cast<std::byte>(i % 251)) FAIL("byte " << i << " was lost");
   }
