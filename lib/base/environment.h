@@ -35,6 +35,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_TRAP", true, "how accesses to absent pages are detected"},
     {"WHERRY_WAIT_LIMITS", true, "whether waits that take too long end in an error"},
     {"WHERRY_CHECK", true, "whether kernels may write to the program's ordinary memory"},
+    {"WHERRY_RUN", false, "what `wherry run` tells the library that it preloads"},
     {"CUDA_VISIBLE_DEVICES", true, "which devices the program sees"},
     {"CUDA_LAUNCH_BLOCKING", true, "each launch waits for its kernel"},
     {"OMPI_COMM_WORLD_RANK", true, "the MPI rank of this process"},

@@ -151,6 +151,13 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
   if (!allocation) return Attempt{Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.processor))
     return Attempt{Outcome::foreign};
+  // When the memory is not managed any more, its addresses are unallocated, and the thread accesses
+  // them again.
+  if (allocation->withdraws) {
+    Attempt attempt{Outcome::not_yet, {}, clock_() + moment_ns};
+    attempt.waits_for_progress = true;
+    return fault.in_handler ? Attempt{Outcome::not_here} : attempt;
+  }
   // Nothing is done for another allocation; a thread that waits after all accesses the page again.
   if (fault.allocation_id.value_or(allocation->id) != allocation->id)
     return Attempt{Outcome::resolved, {fault.page, 1}};

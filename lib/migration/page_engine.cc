@@ -1,5 +1,7 @@
 #include "migration/page_engine.h"
 
+#include <cstring>
+
 #include "base/check.h"
 #include "trace/recorder.h"
 
@@ -521,6 +523,29 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
   count(at(keeper).counters.collapsed, several.count());
   for (const PageRun part : runs_of(kept)) allow_writes(block, part, keeper);
   note_if_scattered(block, keeper);
+}
+
+void PageEngine::read(const LockedBlock& block, PageRun run, std::byte* into) const {
+  PageMask left = PageMask::of(run);
+  for (int i = 0; i < processors(); ++i) {
+    const ProcessorMemory& owner = at(Processor{i});
+    const PageMask held = left & block.state.at(owner.id).resident;
+    left -= held;
+    for (const PageRun part : runs_of(held)) {
+      const PageSpan span = block.span_of(part);
+      std::memcpy(into + (part.first - run.first) * page_size, owner.file.alias(span.first),
+                  span.bytes());
+    }
+  }
+}
+
+OpStatus PageEngine::freeze(const LockedBlock& block, PageRun run) {
+  for (int i = 0; i < processors(); ++i) {
+    const Processor owner{i};
+    for (const PageRun part : runs_of(PageMask::of(run) & block.state.at(owner).resident))
+      if (const OpStatus status = close(block, part, owner); status != OpStatus::ok) return status;
+  }
+  return OpStatus::ok;
 }
 
 void PageEngine::release(const LockedBlock& block, PageRun run) {

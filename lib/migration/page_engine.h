@@ -101,6 +101,14 @@ class PageEngine {
   // Takes the pages out of every pool.
   void release(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
+  // Copies what the pools hold of the run to `into`, where the run's first page goes. Leaves out
+  // absent pages. Others may write meanwhile.
+  void read(const LockedBlock& block, PageRun run, std::byte* into) const
+      REQUIRES(block.state.lock);
+  // Takes the right to write the pages from every processor, so that read() and release() can
+  // follow. incomplete: not from all; the caller tries again.
+  OpStatus freeze(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
+
   // Enters pages in p's page table as its view shows them, writable unless they have copies.
   // Requires: p's view of all of them is the same pool, which holds them. absent: Linux says that
   // the pool does not hold them. incomplete: not all could be entered; the caller looks again.

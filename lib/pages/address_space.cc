@@ -180,7 +180,8 @@ Allocation AddressSpace::adopt(std::uint64_t offset, std::uint64_t bytes, unsign
 std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   const WriteGuard guard(lock_);
   const auto found = live_.find(offset);
-  if (found == live_.end() || found->second.is_variable) return std::nullopt;
+  if (found == live_.end() || found->second.is_variable || found->second.withdraws)
+    return std::nullopt;
   const Allocation allocation = found->second;
   live_.erase(found);
   attachments_.erase(allocation.id);
@@ -192,7 +193,7 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
 bool AddressSpace::begin_use(std::uint64_t offset, std::uint64_t id) {
   const WriteGuard guard(lock_);
   const auto allocation = find_locked(offset);
-  if (!allocation || allocation->id != id) return false;
+  if (!allocation || allocation->id != id || allocation->withdraws) return false;
   in_use_.push_back(id);
   return true;
 }
@@ -228,6 +229,23 @@ void AddressSpace::end_free(const Allocation& allocation) {
     hole = retired_.erase(hole);
   }
   if (start < end) give_back(start, end - start, small);
+}
+
+std::optional<Allocation> AddressSpace::begin_withdrawal(std::uint64_t offset) {
+  const WriteGuard guard(lock_);
+  const auto found = live_.find(offset);
+  if (found == live_.end() || found->second.is_variable || found->second.withdraws ||
+      found->second.bytes < block_size)
+    return std::nullopt;
+  found->second.withdraws = true;
+  return found->second;
+}
+
+void AddressSpace::end_withdrawal(const Allocation& allocation) {
+  const WriteGuard guard(lock_);
+  live_.erase(allocation.offset);
+  attachments_.erase(allocation.id);
+  frees_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Allocation AddressSpace::renew(std::uint64_t offset, std::uint64_t bytes) {

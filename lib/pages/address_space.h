@@ -43,6 +43,7 @@ struct Allocation {
   unsigned flags = 0;        // the API's attach flags
   Ownership owner;
   bool is_variable = false;  // a module's variable: never freed
+  bool withdraws = false;    // since begin_withdrawal()
 
   // The whole pages of the allocation, which advice and migration apply to.
   PageSpan pages() const {
@@ -97,6 +98,14 @@ class AddressSpace {
   // The pages have been removed from every pool and page table: the addresses may be reused.
   // Requires: the allocation is not in use.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
+
+  // The live allocation at `offset` is about to become memory that is not managed: no caller can
+  // begin to use it, and faults on it wait. Returns it; nothing: there is none, it is a variable,
+  // or it shares a block with other allocations.
+  std::optional<Allocation> begin_withdrawal(std::uint64_t offset) EXCLUDES(lock_);
+  // The allocation is not managed any more. Its addresses are never reused. Requires: it is not in
+  // use.
+  void end_withdrawal(const Allocation& allocation) EXCLUDES(lock_);
 
   // Replaces the attachment of an allocation. No effect if the allocation is not live.
   void attach(const Allocation& allocation, Attachment attachment) EXCLUDES(lock_);

@@ -46,6 +46,7 @@
 #include "runtime/module_variables.h"
 #include "runtime/node_placement.h"
 #include "runtime/page_inspector.h"
+#include "runtime/ordinary_use.h"
 #include "runtime/pinning.h"
 #include "runtime/pool_budget.h"
 #include "runtime/processor_pools.h"
@@ -109,6 +110,8 @@ class Runtime {
   SystemMemory& system_memory() { return *system_memory_; }
   AdviceEffects& advice_effects() { return *effects_; }
   Pinning& pinning() { return *pinning_; }
+  // Managed memory in the place of ordinary memory.
+  OrdinaryUse& ordinary_use() { return *ordinary_use_; }
   Prefetcher& prefetcher() { return *prefetcher_; }
   CopyEngine& copy_engine() { return *copy_engine_; }
   Consolidator& consolidator() { return *consolidator_; }
@@ -194,6 +197,7 @@ class Runtime {
   std::unique_ptr<ModuleVariables> variables_;
   std::unique_ptr<SpareMemory> spare_memory_;
   std::unique_ptr<ManagedHeap> heap_;
+  std::unique_ptr<OrdinaryUse> ordinary_use_;
   std::unique_ptr<BackgroundEvictor> background_evictor_;  // it has the heap give up spare memory
   std::unique_ptr<Pinning> pinning_;
   std::unique_ptr<PageInspector> inspector_;

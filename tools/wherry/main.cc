@@ -16,6 +16,7 @@
 #include "policies.h"
 #include "record.h"
 #include "replay_command.h"
+#include "run.h"
 #include "trace.h"
 
 namespace wherry::tool {
@@ -74,6 +75,8 @@ int run(int argc, char** argv) {
   CLI::App* record = add_record(app, record_options);
   TraceOptions trace_options;
   CLI::App* trace = add_trace(app, trace_options);
+  RunOptions run_options;
+  CLI::App* run = add_run(app, run_options);
   CalibrateOptions calibrate_options;
   CLI::App* calibrate = add_calibrate(app, calibrate_options);
   ReplayOptions replay_options;
@@ -95,13 +98,14 @@ int run(int argc, char** argv) {
     complain(stop.what() + std::string(" (try: wherry --help)"));
     return exit_usage;
   }
-  // `wherry record` leaves these messages to the program that it runs.
-  if (!record->parsed()) impl::complain_about_environment();
+  // `wherry record` and `wherry run` leave these messages to the program that they run.
+  if (!record->parsed() && !run->parsed()) impl::complain_about_environment();
   if (cg->parsed()) return run_cg(cg_options);
   if (bench->parsed()) return run_bench(bench_options);
   if (policies->parsed()) return run_policies(policies_json);
   if (record->parsed()) return run_record(record_options);
   if (trace->parsed()) return run_trace(trace_options);
+  if (run->parsed()) return run_run(run_options);
   if (calibrate->parsed()) return run_calibrate(calibrate_options);
   if (replay->parsed()) return run_replay(replay_options);
   return run_info(info_json);

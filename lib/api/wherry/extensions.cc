@@ -16,6 +16,28 @@ bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && first + count > first && is_managed(runtime, first, first + count);
 }
 
+bool is_page_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
+  return first % page_size == 0 && is_range(runtime, first, count);
+}
+
+CUresult to_result(OrdinaryUse::Result result) {
+  switch (result) {
+    case OrdinaryUse::Result::done:
+      return CUDA_SUCCESS;
+    case OrdinaryUse::Result::not_managed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case OrdinaryUse::Result::pinned:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case OrdinaryUse::Result::too_small:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    case OrdinaryUse::Result::no_memory:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case OrdinaryUse::Result::failed:
+      return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
 }  // namespace
 
 CUresult wherrySetPolicy(const char* policy) {
@@ -64,6 +86,27 @@ CUresult wherryUnpinPages(CUdeviceptr devPtr, size_t count) {
     const bool unpinned = is_range(runtime, devPtr, count) &&
                           runtime.pinning().unpin(pages_touched(runtime, devPtr, count));
     return unpinned ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult wherryFreePages(CUdeviceptr ptr, size_t bytes) {
+  return enter([&](Driver& driver) {
+    Runtime& runtime = driver.runtime();
+    if (!is_page_range(runtime, ptr, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return to_result(runtime.ordinary_use().free_pages(pages_touched(runtime, ptr, bytes)));
+  });
+}
+CUresult wherrySavePages(CUdeviceptr ptr, size_t bytes, int fd, off_t offset) {
+  return enter([&](Driver& driver) {
+    Runtime& runtime = driver.runtime();
+    if (!is_page_range(runtime, ptr, bytes) || offset < 0) return CUDA_ERROR_INVALID_VALUE;
+    return to_result(runtime.ordinary_use().save_pages(pages_touched(runtime, ptr, bytes), fd,
+                                                       static_cast<std::uint64_t>(offset)));
+  });
+}
+CUresult wherryMakePrivate(CUdeviceptr ptr) {
+  return enter([&](Driver& driver) {
+    return to_result(driver.runtime().ordinary_use().make_private(ptr));
   });
 }
 

@@ -307,6 +307,35 @@ CUresult wherryPutP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToke
  * result is the same signal as for an access. */
 CUresult wherryTouchPages(const void* ptr, size_t bytes, unsigned flags);
 
+/* The next three are for libraries that hand out managed memory in the place of ordinary memory.
+ * For all of them:
+ *   - ptr: aligned to pages of 4096 bytes; the range is inside one live managed allocation.
+ *   - bytes: not 0; rounded up to pages.
+ * Each returns CUDA_SUCCESS or:
+ * - CUDA_ERROR_INVALID_VALUE, and nothing has changed: the range is not as described above.
+ * - CUDA_ERROR_NOT_PERMITTED, and nothing has changed: a page is pinned (wherryPinPages).
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * - what is named at the function.
+ * Each needs no context, waits for transfers of these pages, and is thread-safe. */
+
+/* Frees the pages: their contents are lost, and the next access finds zeros, as after
+ * madvise(MADV_DONTNEED) on private memory. The addresses stay allocated. */
+CUresult wherryFreePages(CUdeviceptr ptr, size_t bytes);
+/* Writes the pages to a file, the first one at `offset`, without moving them. Leaves holes for
+ * pages that do not exist, and creates none. A page that another thread writes meanwhile is saved
+ * as it was at some moment of the call; pages may be pinned.
+ *   - fd: open for writing at any offset.
+ * Also CUDA_ERROR_OPERATING_SYSTEM: Linux did not write everything (errno says why). */
+CUresult wherrySavePages(CUdeviceptr ptr, size_t bytes, int fd, off_t offset);
+/* Turns a managed allocation into private anonymous memory of the program, at the same addresses
+ * and with the same contents. Threads of the program may use it meanwhile; those that write wait.
+ * Afterwards it is not managed: cuMemFree refuses it, and munmap, mprotect, mremap, mlock and
+ * fork() do what they do with all private memory. Its addresses are never allocated again.
+ *   - ptr: the start of an allocation of at least 2 MiB that no isolated device is using.
+ * Also CUDA_ERROR_NOT_SUPPORTED, and nothing has changed: the allocation is smaller; and
+ * CUDA_ERROR_OUT_OF_MEMORY, and nothing has changed. */
+CUresult wherryMakePrivate(CUdeviceptr ptr);
+
 /* The eviction of one block of 2 MiB, or of those of its pages that were resident, from a device's
  * pool. */
 typedef struct {

@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "complain.h"
+#include "installation.h"
 #include "nvcc/options.h"
 #include "nvcc/rewriter.h"
 #include "output.h"
@@ -40,29 +41,6 @@ constexpr const char* help_text =
     "  -default-stream legacy|per-thread -v -dryrun -keep -optf FILE --version\n"
     "Options for GPUs (-arch, -gencode, -maxrregcount, -use_fast_math, ...) are ignored.\n"
     "docs/cuda-sources.md describes what works.\n";
-
-// Where the headers and the library are.
-struct Installation {
-  fs::path include;  // the folder with wherry/
-  fs::path library;  // the folder with libwherry.so
-  fs::path link;     // the folder with the names of CUDA's libraries, for linkers
-};
-
-// Beside this program is a file with the folders in the build folder; else this program is
-// installed in a prefix.
-Installation find_installation() {
-  const fs::path program = fs::read_symlink("/proc/self/exe");
-  std::ifstream file(program.parent_path() / "nvcc-folders");
-  std::string include;
-  std::string library;
-  std::string link;
-  if (std::getline(file, include) && std::getline(file, library) && std::getline(file, link))
-    return {include, library, link};
-  const fs::path bin = program.parent_path();
-  const fs::path installed = fs::weakly_canonical(bin / WHERRY_LIBRARY_FROM_BIN);
-  return {fs::weakly_canonical(bin / WHERRY_INCLUDE_FROM_BIN), installed,
-          installed / "wherry/cuda"};
-}
 
 // A folder for intermediate files, which ends with this object.
 class Scratch {

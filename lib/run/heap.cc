@@ -1,0 +1,151 @@
+// malloc and its kin: objects of at least Settings::min_bytes are managed memory, all others are
+// the next allocator's, which is the C library's, or another one that is preloaded or linked. (An
+// allocator inside of the program itself comes before this library. Its mappings are managed
+// instead: mappings.cc.)
+#include <malloc.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "io/real.h"
+#include "run/managed_regions.h"
+#include "run/session.h"
+#include "run/settings.h"
+
+namespace wherry::run {
+namespace {
+
+using io::Real;
+
+ManagedRegions& regions() {
+  return ManagedRegions::instance();
+}
+
+bool is_large(std::size_t bytes) {
+  const Settings* const found = settings();
+  return found != nullptr && bytes >= found->min_bytes && is_running();
+}
+
+bool is_managed(const void* memory) {
+  return regions().may_contain(reinterpret_cast<std::uintptr_t>(memory));
+}
+
+void* next_malloc(std::size_t bytes) {
+  return Real<"malloc", void*(std::size_t)>::get()(bytes);
+}
+
+void next_free(void* memory) {
+  Real<"free", void(void*)>::get()(memory);
+}
+
+std::size_t next_usable(void* memory) {
+  return Real<"malloc_usable_size", std::size_t(void*)>::get()(memory);
+}
+
+// Regions are aligned to blocks. Null: the next allocator has to serve the request.
+void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
+  const bool fits = alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= block_bytes;
+  return fits && is_large(bytes) ? regions().allocate_object(bytes, /*zeroed=*/false) : nullptr;
+}
+
+void* move_to_new(void* old, std::size_t old_bytes, std::size_t bytes) {
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) return nullptr;
+  std::memcpy(memory, old, old_bytes < bytes ? old_bytes : bytes);
+  std::free(old);
+  return memory;
+}
+
+}  // namespace
+}  // namespace wherry::run
+
+using namespace wherry::run;
+using wherry::io::Real;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+void* malloc(std::size_t bytes) {
+  if (is_large(bytes))
+    if (void* const memory = regions().allocate_object(bytes, /*zeroed=*/false)) return memory;
+  return next_malloc(bytes);
+}
+
+void free(void* memory) {
+  if (is_managed(memory) && regions().free_object(memory)) return;
+  next_free(memory);
+}
+
+void* calloc(std::size_t count, std::size_t each) {
+  std::size_t bytes = 0;
+  if (!__builtin_mul_overflow(count, each, &bytes) && is_large(bytes))
+    if (void* const memory = regions().allocate_object(bytes, /*zeroed=*/true)) return memory;
+  return Real<"calloc", void*(std::size_t, std::size_t)>::get()(count, each);
+}
+
+void* realloc(void* memory, std::size_t bytes) {
+  if (memory != nullptr && is_managed(memory)) {
+    if (const auto old_bytes = regions().object_bytes(memory)) {
+      if (bytes == 0) {
+        std::free(memory);
+        return nullptr;
+      }
+      if (regions().resize_object(memory, bytes)) return memory;
+      return move_to_new(memory, *old_bytes, bytes);
+    }
+  }
+  if (is_large(bytes)) return memory == nullptr ? std::malloc(bytes)
+                                                : move_to_new(memory, next_usable(memory), bytes);
+  return Real<"realloc", void*(void*, std::size_t)>::get()(memory, bytes);
+}
+
+void* reallocarray(void* memory, std::size_t count, std::size_t each) noexcept {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, each, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return std::realloc(memory, bytes);
+}
+
+void* memalign(std::size_t alignment, std::size_t bytes) {
+  if (void* const memory = allocate_aligned(alignment, bytes)) return memory;
+  return Real<"memalign", void*(std::size_t, std::size_t)>::get()(alignment, bytes);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  if (void* const memory = allocate_aligned(alignment, bytes)) return memory;
+  return Real<"aligned_alloc", void*(std::size_t, std::size_t)>::get()(alignment, bytes);
+}
+
+int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+  if (alignment % sizeof(void*) == 0) {
+    if (void* const memory = allocate_aligned(alignment, bytes)) {
+      *result = memory;
+      return 0;
+    }
+  }
+  return Real<"posix_memalign", int(void**, std::size_t, std::size_t)>::get()(result, alignment,
+                                                                              bytes);
+}
+
+void* valloc(std::size_t bytes) {
+  if (void* const memory = allocate_aligned(page_bytes, bytes)) return memory;
+  return Real<"valloc", void*(std::size_t)>::get()(bytes);
+}
+
+void* pvalloc(std::size_t bytes) {
+  if (void* const memory = allocate_aligned(page_bytes, bytes)) return memory;
+  return Real<"pvalloc", void*(std::size_t)>::get()(bytes);
+}
+
+std::size_t malloc_usable_size(void* memory) noexcept {
+  if (is_managed(memory))
+    if (const auto bytes = regions().object_bytes(memory)) return *bytes;
+  return next_usable(memory);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

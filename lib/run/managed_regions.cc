@@ -1,0 +1,317 @@
+#include "run/managed_regions.h"
+
+#include <sys/mman.h>
+#include <wherry/wherry.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "run/own_calls.h"
+#include "run/session.h"
+
+namespace wherry::run {
+namespace {
+
+// Memory that malloc kept would not have to be faulted in again either (M_MMAP_THRESHOLD's maximum,
+// and M_TRIM_THRESHOLD, which is twice that).
+constexpr std::size_t kept_each_max = std::size_t{64} << 20;
+constexpr std::size_t kept_all_max = std::size_t{256} << 20;
+
+using Lock = std::lock_guard<std::mutex>;
+using Range = ManagedRegions::Range;
+
+CUdeviceptr pointer_to(std::uintptr_t address) {
+  return static_cast<CUdeviceptr>(address);
+}
+
+// Takes the addresses from the program without giving them to Linux.
+void hold(Range range) {
+  ::mmap(reinterpret_cast<void*>(range.start), range.bytes(), PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+}  // namespace
+
+ManagedRegions& ManagedRegions::instance() {
+  // Never destroyed: the program allocates and frees until its end.
+  alignas(ManagedRegions) static std::byte place[sizeof(ManagedRegions)];
+  static ManagedRegions* const made = new (place) ManagedRegions;
+  return *made;
+}
+
+// ---- Regions and pieces
+
+std::uintptr_t ManagedRegions::allocate_region(std::size_t bytes) {
+  CUdeviceptr start = 0;
+  if (!use_context() || cuMemAllocManaged(&start, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) {
+    const Lock lock(lock_);
+    ++counts_.refused;
+    return 0;
+  }
+  return start;
+}
+
+void ManagedRegions::enter(std::uintptr_t start, std::size_t bytes, std::size_t used,
+                           bool is_object) {
+  regions_[start] = {bytes, used, used, is_object, false};
+  pieces_[start] = {is_object ? start + bytes : start + used, start};
+  lowest_ = std::min(lowest_.load(), start);
+  highest_ = std::max(highest_.load(), start + bytes);
+  ++(is_object ? counts_.objects : counts_.mappings);
+  note_bytes(static_cast<std::ptrdiff_t>(used));
+}
+
+void ManagedRegions::note_bytes(std::ptrdiff_t change) {
+  counts_.bytes += static_cast<std::uint64_t>(change);
+  counts_.most_bytes = std::max(counts_.most_bytes, counts_.bytes);
+}
+
+ManagedRegions::Pieces::const_iterator ManagedRegions::piece_at(std::uintptr_t address) const {
+  auto next = pieces_.upper_bound(address);
+  if (next == pieces_.begin()) return pieces_.end();
+  --next;
+  return address < next->second.end ? next : pieces_.end();
+}
+
+template <typename F>
+void ManagedRegions::for_each_part(Range range, const F& f) const {
+  auto piece = piece_at(range.start);
+  if (piece == pieces_.end()) piece = pieces_.lower_bound(range.start);
+  for (; piece != pieces_.end() && piece->first < range.end; ++piece)
+    f(Range{std::max(range.start, piece->first), std::min(range.end, piece->second.end)},
+      piece->second.region);
+}
+
+bool ManagedRegions::overlaps(Range range) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  bool some = false;
+  for_each_part(range, [&](Range, std::uintptr_t) { some = true; });
+  return some;
+}
+
+bool ManagedRegions::is_managed(Range range) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  std::size_t bytes = 0;
+  for_each_part(range, [&](Range part, std::uintptr_t region) {
+    if (!regions_.at(region).is_private) bytes += part.bytes();
+  });
+  return bytes == range.bytes();
+}
+
+// ---- Memory of malloc
+
+std::optional<ManagedRegions::Kept> ManagedRegions::take_kept(std::size_t bytes) {
+  const Lock lock(lock_);
+  auto best = kept_.end();
+  for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+    if (kept->bytes < bytes || kept->bytes > bytes + bytes / 2 + block_bytes) continue;
+    if (best == kept_.end() || kept->bytes < best->bytes) best = kept;
+  }
+  if (best == kept_.end()) return std::nullopt;
+  const Kept taken = *best;
+  kept_bytes_ -= taken.bytes;
+  kept_.erase(best);
+  return taken;
+}
+
+void* ManagedRegions::allocate_object(std::size_t bytes, bool zeroed) {
+  if (bytes > SIZE_MAX - block_bytes) return nullptr;
+  const OwnCalls own;
+  Kept memory{0, round_up(bytes, block_bytes)};
+  if (const auto kept = take_kept(memory.bytes)) {
+    memory = *kept;
+    if (zeroed) std::memset(reinterpret_cast<void*>(memory.start), 0, bytes);
+  } else {
+    memory.start = allocate_region(memory.bytes);
+    if (memory.start == 0) return nullptr;
+  }
+  const Lock lock(lock_);
+  enter(memory.start, memory.bytes, bytes, /*is_object=*/true);
+  return reinterpret_cast<void*>(memory.start);
+}
+
+std::optional<std::size_t> ManagedRegions::object_bytes(const void* object) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(object));
+  if (found == regions_.end() || !found->second.is_object) return std::nullopt;
+  return std::min(round_up(found->second.used, page_bytes), found->second.bytes);
+}
+
+bool ManagedRegions::resize_object(const void* object, std::size_t bytes) {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(object));
+  if (found == regions_.end() || !found->second.is_object) return false;
+  Region& region = found->second;
+  if (bytes > region.bytes || bytes < region.bytes / 4) return false;
+  note_bytes(static_cast<std::ptrdiff_t>(bytes) - static_cast<std::ptrdiff_t>(region.used));
+  region.used = region.live = bytes;
+  return true;
+}
+
+bool ManagedRegions::free_object(void* object) {
+  const OwnCalls own;
+  const auto start = reinterpret_cast<std::uintptr_t>(object);
+  bool is_private = false;
+  {
+    const Lock lock(lock_);
+    const auto found = regions_.find(start);
+    if (found == regions_.end() || !found->second.is_object) return false;
+    const Region region = found->second;
+    is_private = region.is_private;
+    note_bytes(-static_cast<std::ptrdiff_t>(region.used));
+    regions_.erase(found);
+    pieces_.erase(start);
+    if (is_private) {
+      hold({start, start + region.bytes});
+    } else if (region.bytes <= kept_each_max && kept_bytes_ + region.bytes <= kept_all_max) {
+      kept_.push_back({start, region.bytes});
+      kept_bytes_ += region.bytes;
+      return true;
+    }
+  }
+  if (!is_private) (void)cuMemFree(pointer_to(start));
+  return true;
+}
+
+// ---- Mappings
+
+void* ManagedRegions::allocate_mapping(std::size_t bytes) {
+  if (bytes > SIZE_MAX - block_bytes) return nullptr;
+  const OwnCalls own;
+  const std::size_t whole = round_up(bytes, block_bytes);
+  const std::uintptr_t start = allocate_region(whole);
+  if (start == 0) return nullptr;
+  const Lock lock(lock_);
+  enter(start, whole, round_up(bytes, page_bytes), /*is_object=*/false);
+  return reinterpret_cast<void*>(start);
+}
+
+void ManagedRegions::unmap(Range range, std::vector<Range>& outside) {
+  const OwnCalls own;
+  struct Part {
+    Range range;
+    std::uintptr_t region;
+  };
+  std::vector<Part> parts;
+  std::vector<std::uintptr_t> ended;
+  {
+    const Lock lock(lock_);
+    for_each_part(range, [&](Range part, std::uintptr_t region) {
+      parts.push_back({part, region});
+    });
+    std::uintptr_t at = range.start;
+    for (const auto& [part, start] : parts) {
+      if (at < part.start) outside.push_back({at, part.start});
+      at = part.end;
+      Region& region = regions_.at(start);
+      // What is left of the piece on both sides.
+      const auto piece = std::prev(pieces_.upper_bound(part.start));
+      const std::uintptr_t piece_end = piece->second.end;
+      if (piece->first < part.start)
+        piece->second.end = part.start;
+      else
+        pieces_.erase(piece);
+      if (part.end < piece_end) pieces_[part.end] = {piece_end, start};
+      const std::size_t gone = std::min(part.bytes(), region.live);
+      region.live -= gone;
+      note_bytes(-static_cast<std::ptrdiff_t>(gone));
+      if (region.is_private) {
+        hold(part);
+      } else if (region.live != 0) {
+        (void)wherryFreePages(pointer_to(part.start), part.bytes());
+      } else {
+        ended.push_back(start);
+      }
+      if (region.live == 0) regions_.erase(start);
+    }
+    if (at < range.end) outside.push_back({at, range.end});
+  }
+  for (const std::uintptr_t start : ended) (void)cuMemFree(pointer_to(start));
+}
+
+bool ManagedRegions::grow_mapping(Range now, std::size_t bytes) {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  const auto piece = piece_at(now.start);
+  if (piece == pieces_.end() || piece->second.end != now.end) return false;
+  const std::uintptr_t start = piece->second.region;
+  Region& region = regions_.at(start);
+  const std::uintptr_t end = now.start + bytes;
+  const auto next = std::next(piece);
+  const std::uintptr_t limit = next != pieces_.end() && next->second.region == start
+                                   ? next->first
+                                   : start + region.bytes;
+  if (region.is_object || region.is_private || end > limit) return false;
+  region.live += end - now.end;
+  note_bytes(static_cast<std::ptrdiff_t>(end - now.end));
+  pieces_[piece->first].end = end;
+  return true;
+}
+
+void ManagedRegions::free_pages(Range range) {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  for_each_part(range, [&](Range part, std::uintptr_t) {
+    (void)wherryFreePages(pointer_to(part.start), part.bytes());
+  });
+}
+
+void ManagedRegions::make_private(Range range, Reason reason) {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  for_each_part(range, [&](Range, std::uintptr_t start) {
+    make_region_private(start, regions_.at(start), reason);
+  });
+}
+
+void ManagedRegions::make_region_private(std::uintptr_t start, Region& region, Reason reason) {
+  if (region.is_private || wherryMakePrivate(pointer_to(start)) != CUDA_SUCCESS) return;
+  region.is_private = true;
+  ++counts_.made_private[static_cast<int>(reason)];
+  // Parts that the program has unmapped before.
+  std::uintptr_t at = start;
+  for (auto piece = pieces_.lower_bound(start);
+       piece != pieces_.end() && piece->second.region == start; ++piece) {
+    if (at < piece->first) hold({at, piece->first});
+    at = piece->second.end;
+  }
+  if (at < start + region.bytes) hold({at, start + region.bytes});
+}
+
+void ManagedRegions::note_moved_away(Range range) {
+  std::vector<Range> outside;
+  unmap(range, outside);
+}
+
+// ---- fork()
+
+std::vector<Range> ManagedRegions::begin_fork() {
+  lock_.lock();
+  std::vector<Range> managed;
+  for (const auto& [start, piece] : pieces_)
+    if (!regions_.at(piece.region).is_private) managed.push_back({start, piece.end});
+  return managed;
+}
+
+void ManagedRegions::end_fork_in_parent() {
+  lock_.unlock();
+}
+
+void ManagedRegions::end_fork_in_child() {
+  for (auto& [start, region] : regions_) region.is_private = true;
+  kept_.clear();
+  kept_bytes_ = 0;
+  lock_.unlock();
+}
+
+ManagedRegions::Counts ManagedRegions::counts() const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  return counts_;
+}
+
+}  // namespace wherry::run

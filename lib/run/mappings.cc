@@ -1,0 +1,229 @@
+// mmap and its kin: large private anonymous mappings are managed memory. What managed memory cannot
+// do (other rights, a place that the program chooses, locked pages, a memory policy) turns them
+// into ordinary private memory first.
+
+// With 64 bits, glibc's headers make mmap another name for mmap64.
+#undef _FILE_OFFSET_BITS
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "io/real.h"
+#include "run/managed_regions.h"
+#include "run/own_calls.h"
+#include "run/session.h"
+#include "run/settings.h"
+
+namespace wherry::run {
+namespace {
+
+using io::Real;
+using Range = ManagedRegions::Range;
+
+ManagedRegions& regions() {
+  return ManagedRegions::instance();
+}
+
+using Mmap = void*(void*, std::size_t, int, int, int, off_t);
+using Munmap = int(void*, std::size_t);
+using Mremap = void*(void*, std::size_t, std::size_t, int, void*);
+
+// The managed or once managed pages of the program that a call concerns; nothing: it concerns none,
+// or is not the program's call, and goes to the C library.
+std::optional<Range> pages_of_program(const void* caller, const void* memory, std::size_t bytes) {
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  const Range range{start, start + round_up(bytes, page_bytes)};
+  if (start % page_bytes != 0 || range.end <= start || !regions().may_overlap(range) ||
+      OwnCalls::active() || is_own_code(caller) || !regions().overlaps(range))
+    return std::nullopt;
+  return range;
+}
+
+// Has Linux do as the program says with memory that is private from now on.
+template <typename Call>
+auto on_private_memory(const void* caller, const void* memory, std::size_t bytes, Reason reason,
+                       const Call& call) {
+  if (const auto range = pages_of_program(caller, memory, bytes))
+    regions().make_private(*range, reason);
+  return call();
+}
+
+bool may_be_managed(void* place, std::size_t bytes, int protection, int flags) {
+  constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+  const Settings* const found = settings();
+  return place == nullptr && found != nullptr && bytes >= found->min_bytes &&
+         protection == (PROT_READ | PROT_WRITE) && (flags & ~MAP_POPULATE) == kind && is_running();
+}
+
+void* map(const void* caller, void* place, std::size_t bytes, int protection, int flags, int file,
+          off_t offset) {
+  const auto next = [&] {
+    return Real<"mmap", Mmap>::get()(place, bytes, protection, flags, file, offset);
+  };
+  if (OwnCalls::active() || is_own_code(caller)) return next();
+  if (may_be_managed(place, bytes, protection, flags)) {
+    void* const memory = regions().allocate_mapping(bytes);
+    if (memory == nullptr) return next();
+    if ((flags & MAP_POPULATE) != 0) std::memset(memory, 0, bytes);
+    return memory;
+  }
+  if ((flags & MAP_FIXED) == 0) return next();
+  return on_private_memory(caller, place, bytes, Reason::replacement, next);
+}
+
+int unmap(void* memory, std::size_t bytes) {
+  return Real<"munmap", Munmap>::get()(memory, bytes);
+}
+
+// Requires: the range is managed.
+void* remap(Range old, std::size_t bytes, int flags) {
+  void* const memory = reinterpret_cast<void*>(old.start);
+  if (bytes <= old.bytes()) {
+    if (bytes < old.bytes()) ::munmap(static_cast<std::byte*>(memory) + bytes, old.bytes() - bytes);
+    return memory;
+  }
+  if (regions().grow_mapping(old, bytes)) return memory;
+  if ((flags & MREMAP_MAYMOVE) == 0) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const moved = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                             -1, 0);
+  if (moved == MAP_FAILED) return MAP_FAILED;
+  std::memcpy(moved, memory, old.bytes());
+  ::munmap(memory, old.bytes());
+  return moved;
+}
+
+// What madvise does with managed memory; nothing: it cannot.
+std::optional<int> advise(Range range, int advice) {
+  switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+      regions().free_pages(range);
+      return 0;
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+    case MADV_WILLNEED:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+      return 0;  // hints, about what Wherry decides
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+}  // namespace wherry::run
+
+using namespace wherry::run;
+using wherry::io::Real;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+void* mmap(void* place, std::size_t bytes, int protection, int flags, int file,
+           off_t offset) noexcept {
+  return map(__builtin_return_address(0), place, bytes, protection, flags, file, offset);
+}
+
+void* mmap64(void* place, std::size_t bytes, int protection, int flags, int file,
+             off64_t offset) noexcept {
+  return map(__builtin_return_address(0), place, bytes, protection, flags, file, offset);
+}
+
+int munmap(void* memory, std::size_t bytes) noexcept {
+  const auto range = pages_of_program(__builtin_return_address(0), memory, bytes);
+  if (!range) return unmap(memory, bytes);
+  std::vector<Range> outside;
+  regions().unmap(*range, outside);
+  int result = 0;
+  for (const Range& part : outside)
+    if (unmap(reinterpret_cast<void*>(part.start), part.bytes()) != 0) result = -1;
+  return result;
+}
+
+void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
+  std::va_list more;
+  va_start(more, flags);
+  void* const place = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void*) : nullptr;
+  va_end(more);
+  const void* const caller = __builtin_return_address(0);
+  const auto next = [&] {
+    return Real<"mremap", Mremap>::get()(memory, old_bytes, bytes, flags, place);
+  };
+  const auto range = pages_of_program(caller, memory, old_bytes);
+  if (range && (flags & ~MREMAP_MAYMOVE) == 0 && bytes != 0 && regions().is_managed(*range))
+    return remap(*range, round_up(bytes, page_bytes), flags);
+  if (place != nullptr)
+    if (const auto target = pages_of_program(caller, place, bytes))
+      regions().make_private(*target, Reason::replacement);
+  if (!range) return next();
+  regions().make_private(*range, Reason::remapping);
+  void* const moved = next();
+  constexpr int keeps_old = 4;  // MREMAP_DONTUNMAP
+  if (moved == MAP_FAILED || (flags & keeps_old) != 0) return moved;
+  if (moved != memory)
+    regions().note_moved_away(*range);
+  else if (const std::size_t now = round_up(bytes, page_bytes); now < range->bytes())
+    regions().note_moved_away({range->start + now, range->end});
+  return moved;
+}
+
+int mprotect(void* memory, std::size_t bytes, int protection) noexcept {
+  const void* const caller = __builtin_return_address(0);
+  const auto range = pages_of_program(caller, memory, bytes);
+  if (range && protection == (PROT_READ | PROT_WRITE) && regions().is_managed(*range)) return 0;
+  return on_private_memory(caller, memory, bytes, Reason::protection, [&] {
+    return Real<"mprotect", int(void*, std::size_t, int)>::get()(memory, bytes, protection);
+  });
+}
+
+int madvise(void* memory, std::size_t bytes, int advice) noexcept {
+  const void* const caller = __builtin_return_address(0);
+  const auto range = pages_of_program(caller, memory, bytes);
+  if (range && regions().is_managed(*range))
+    if (const auto result = advise(*range, advice)) return *result;
+  return on_private_memory(caller, memory, bytes, Reason::advice, [&] {
+    return Real<"madvise", int(void*, std::size_t, int)>::get()(memory, bytes, advice);
+  });
+}
+
+// POSIX_MADV_DONTNEED must not lose contents: all of its advice is hints.
+int posix_madvise(void* memory, std::size_t bytes, int advice) noexcept {
+  if (pages_of_program(__builtin_return_address(0), memory, bytes)) return 0;
+  return Real<"posix_madvise", int(void*, std::size_t, int)>::get()(memory, bytes, advice);
+}
+
+int mlock(const void* memory, std::size_t bytes) noexcept {
+  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::locking, [&] {
+    return Real<"mlock", int(const void*, std::size_t)>::get()(memory, bytes);
+  });
+}
+
+int mlock2(const void* memory, std::size_t bytes, unsigned flags) noexcept {
+  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::locking, [&] {
+    return Real<"mlock2", int(const void*, std::size_t, unsigned)>::get()(memory, bytes, flags);
+  });
+}
+
+long mbind(void* memory, unsigned long bytes, int mode, const unsigned long* nodes,
+           unsigned long nodes_max, unsigned flags) {
+  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::advice, [&] {
+    return Real<"mbind", long(void*, unsigned long, int, const unsigned long*, unsigned long,
+                              unsigned)>::get()(memory, bytes, mode, nodes, nodes_max, flags);
+  });
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

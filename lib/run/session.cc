@@ -1,0 +1,119 @@
+#include "run/session.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <wherry/wherry.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "run/attachment.h"
+#include "run/fork_copies.h"
+#include "run/managed_regions.h"
+#include "run/own_calls.h"
+#include "run/settings.h"
+
+namespace wherry::run {
+namespace {
+
+enum class State { not_loaded, loaded, starting, running, off };
+std::atomic<State> state{State::not_loaded};
+CUcontext the_context = nullptr;
+std::atomic<std::uint64_t> forks{0};
+std::atomic<std::uint64_t> fork_bytes{0};
+[[gnu::tls_model("initial-exec")]] thread_local bool has_context = false;
+
+bool start() {
+  const OwnCalls own;
+  CUdevice device = 0;
+  if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
+      cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
+    return false;
+  attach_first_thread();
+  return true;
+}
+
+// One JSON object; the tool adds up those of all processes.
+void write_report() {
+  const OwnCalls own;
+  if (settings()->reports.empty()) return;
+  wherryStats stats{};
+  stats.size = sizeof stats;
+  if (wherryGetStats(&stats) != CUDA_SUCCESS) return;
+  const std::string name = settings()->reports + "/" + std::to_string(::getpid());
+  std::FILE* const file = std::fopen(name.c_str(), "we");
+  if (file == nullptr) return;
+  const ManagedRegions::Counts counts = ManagedRegions::instance().counts();
+  std::fprintf(file,
+               "{\"objects\":%" PRIu64 ",\"mappings\":%" PRIu64 ",\"most_bytes\":%" PRIu64
+               ",\"refused\":%" PRIu64 ",\"forks\":%" PRIu64 ",\"fork_bytes\":%" PRIu64
+               ",\"made_private\":[",
+               counts.objects, counts.mappings, counts.most_bytes, counts.refused, forks.load(),
+               fork_bytes.load());
+  for (int i = 0; i < static_cast<int>(Reason::count); ++i)
+    std::fprintf(file, "%s%" PRIu64, i == 0 ? "" : ",", counts.made_private[i]);
+  std::fprintf(file, "],\"faults\":%" PRIu64 ",\"bytes_copied\":%" PRIu64 ",\"thrashing\":%" PRIu64
+                     ",\"service_ns\":%" PRIu64 ",\"processors\":[",
+               stats.faults_missing + stats.faults_minor + stats.faults_write_protect,
+               stats.bytes_copied, stats.thrashing_detected, stats.service_ns);
+  for (std::uint64_t i = 0; i < stats.processors; ++i) {
+    const wherryProcessorStats& p = stats.processor[i];
+    std::fprintf(file,
+                 "%s{\"populated\":%" PRIu64 ",\"migrated_in\":%" PRIu64
+                 ",\"migrated_out\":%" PRIu64 ",\"evicted\":%" PRIu64
+                 ",\"mapped_remotely\":%" PRIu64 "}",
+                 i == 0 ? "" : ",", p.populated, p.migrated_in, p.migrated_out, p.evicted,
+                 p.mapped_remotely);
+  }
+  std::fprintf(file, "]}\n");
+  std::fclose(file);
+}
+
+[[gnu::constructor]] void load() {
+  read_settings();
+  if (settings() == nullptr) return;
+  find_own_code();
+  // A child of the program would replace the program's trace.
+  if (!settings()->records_children && ::getppid() != settings()->tool) ::unsetenv("WHERRY_TRACE");
+  prepare_forks();
+  state = State::loaded;
+}
+
+[[gnu::destructor]] void unload() {
+  if (state.load() == State::running) write_report();
+}
+
+}  // namespace
+
+bool has_started() {
+  return state.load(std::memory_order_acquire) == State::running && !OwnCalls::active();
+}
+
+bool is_running() {
+  if (OwnCalls::active()) return false;
+  State now = state.load(std::memory_order_acquire);
+  if (now == State::loaded && state.compare_exchange_strong(now, State::starting)) {
+    now = start() ? State::running : State::off;
+    state.store(now, std::memory_order_release);
+  }
+  return now == State::running;
+}
+
+bool use_context() {
+  if (!has_context) has_context = cuCtxSetCurrent(the_context) == CUDA_SUCCESS;
+  return has_context;
+}
+
+void become_child() {
+  state = State::off;
+}
+
+void note_fork_copies(unsigned long bytes) {
+  ++forks;
+  fork_bytes += bytes;
+}
+
+}  // namespace wherry::run

@@ -1,0 +1,20 @@
+// The library's life in a program that knows nothing of it: it starts at the program's first large
+// allocation, or before its second thread where threads may count as devices, and reports at the
+// end.
+#pragma once
+
+namespace wherry::run {
+
+// Whether managed memory is to be had now. Starts the library at the first call. False on threads
+// of the library, while another thread starts it, in forked children, and if it cannot start.
+bool is_running();
+// The same without a start.
+bool has_started();
+// Makes the calling thread able to allocate managed memory.
+bool use_context();
+// This process is a forked child: all memory is ordinary from now on.
+void become_child();
+// How many bytes were copied for forked children, and for how many.
+void note_fork_copies(unsigned long bytes);
+
+}  // namespace wherry::run

@@ -1,0 +1,75 @@
+// pthread_create: each new thread of the program attaches itself to the device that the rules say
+// (attachment.h), and each thread that the library creates is marked as its own.
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+#include <new>
+
+#include "io/real.h"
+#include "run/attachment.h"
+#include "run/own_calls.h"
+#include "run/session.h"
+#include "run/settings.h"
+
+namespace wherry::run {
+namespace {
+
+using Function = void*(void*);
+
+struct Start {
+  Function* function = nullptr;
+  void* argument = nullptr;
+  unsigned index = 0;
+  bool is_own = false;
+};
+
+std::atomic<unsigned> threads_created{0};
+
+void* run(void* given) {
+  const std::unique_ptr<Start> owned(static_cast<Start*>(given));
+  const Start start = *owned;
+  if (start.is_own)
+    OwnCalls::for_ever();
+  else if (has_started())
+    attach_thread(start.index);
+  return start.function(start.argument);
+}
+
+}  // namespace
+}  // namespace wherry::run
+
+using namespace wherry::run;
+using wherry::io::Real;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
+                   void* argument) noexcept {
+  const auto next =
+      Real<"pthread_create", int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>::get();
+  if (settings() == nullptr) return next(thread, attributes, function, argument);
+  const bool is_own = OwnCalls::active();
+  if (!is_own && rules_matter()) (void)is_running();
+  std::unique_ptr<Start> start;
+  try {
+    start = std::make_unique<Start>();
+  } catch (const std::bad_alloc&) {
+    return next(thread, attributes, function, argument);
+  }
+  *start = {function, argument, is_own ? 0 : ++threads_created, is_own};
+  const int error = next(thread, attributes, run, start.get());
+  if (error == 0) (void)start.release();
+  return error;
+}
+
+int pthread_setname_np(pthread_t thread, const char* name) noexcept {
+  const int error = Real<"pthread_setname_np", int(pthread_t, const char*)>::get()(thread, name);
+  if (error == 0 && has_started() && ::pthread_equal(thread, ::pthread_self()))
+    attach_renamed_thread();
+  return error;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,102 @@
+#include "program_trace.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <variant>
+
+#include "base/mpi_rank.h"
+#include "complain.h"
+#include "trace/trace_name.h"
+#include "trace_file.h"
+#include "trial_file.h"
+
+namespace wherry::tool {
+namespace {
+
+std::optional<ProgramTrace::Found> look_at(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  return ProgramTrace::Found{found.st_ino, static_cast<std::uint64_t>(found.st_size)};
+}
+
+// Reports the state of the trace. Returns false if a part of it was lost for a reason other than
+// the program's own end.
+bool report_trace(const std::string& file, std::uint64_t bytes, const std::string& program,
+                  bool by_signal) {
+  const TraceEnding ending = how_it_ends(file);
+  const std::string where = fmt::format("the trace is in {}, {} bytes", file, bytes);
+  if (ending == TraceEnding::complete) {
+    complain(fmt::format("{} (wherry trace {})", where, file));
+    return true;
+  }
+  if (by_signal) {
+    complain(
+        fmt::format("{}, until the signal that ended {} (wherry trace {})", where, program, file));
+    return true;
+  }
+  if (ending == TraceEnding::between_chunks) {
+    complain(
+        fmt::format("{}; it breaks off where {} ended without its exit handlers, or could not "
+                    "write any more (wherry trace {})",
+                    where, program, file));
+    return true;
+  }
+  complain(
+      fmt::format("{}; it breaks off: it could not be written to its end, and the events after "
+                  "that are lost",
+                  where));
+  return false;
+}
+
+// The pattern with the working directory before it, because the program may change its own before
+// it starts the library.
+std::string absolute_pattern(const std::string& pattern) {
+  if (std::filesystem::path(pattern).is_absolute()) return pattern;
+  return impl::trace_pattern_of(std::filesystem::current_path().string() + '/') + pattern;
+}
+
+// The name of the trace that this process writes. Requires: the pattern has been checked.
+std::string name_for(const std::string& pattern, pid_t process) {
+  return std::get<std::string>(
+      impl::trace_file_name(pattern, process, impl::mpi_rank().value_or(0)));
+}
+
+}  // namespace
+
+std::optional<ProgramTrace> ProgramTrace::begin(const std::string& file,
+                                                const std::string& program) {
+  const auto refuse = [&](std::string_view why) {
+    complain(fmt::format("cannot write {}: {}; {} was not run", file, why, program));
+    return std::nullopt;
+  };
+  const auto named = impl::trace_file_name(file, 0, 0);
+  if (const auto* wrong = std::get_if<impl::TraceNameError>(&named)) return refuse(wrong->message);
+  const std::string pattern = absolute_pattern(file);
+  // With %p in the pattern this is not the program's file, but one in the same folder.
+  const std::string trial = name_for(pattern, ::getpid());
+  if (const int error = try_create_in_place_of(trial))
+    return refuse(error == EINVAL ? "it is no regular file" : std::strerror(error));
+  ::setenv("WHERRY_TRACE", pattern.c_str(), 1);
+  return ProgramTrace(file, pattern, program, look_at(trial));
+}
+
+int ProgramTrace::report(pid_t process, const StartedProgram::End& end) const {
+  const std::string file = name_for(file_, process);
+  const auto after = look_at(name_for(pattern_, process));
+  if (!after || (before_ && before_->inode == after->inode)) {
+    complain(fmt::format("no trace: {} did not start the library, or could not write {}", program_,
+                         file));
+    return end.code;
+  }
+  const bool whole = report_trace(file, after->bytes, program_, end.by_signal);
+  return end.code == 0 && !whole ? exit_failed : end.code;
+}
+
+}  // namespace wherry::tool

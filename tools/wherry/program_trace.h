@@ -1,0 +1,45 @@
+// The trace that a program writes which the tool starts.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "started_program.h"
+
+namespace wherry::tool {
+
+class ProgramTrace {
+ public:
+  // Tests whether the trace can be written, and sets WHERRY_TRACE for the program. `file`: a
+  // pattern, see trace/trace_name.h. Otherwise says why not, and that the program was not run.
+  static std::optional<ProgramTrace> begin(const std::string& file, const std::string& program);
+
+  // Says where the trace is, and whether it is whole. Returns the program's exit code, or
+  // exit_failed if the program ended with 0 but a part of the trace is lost.
+  int report(pid_t process, const StartedProgram::End& end) const;
+
+  // The file that has a name. It has another inode number once the program has begun a trace.
+  struct Found {
+    ino_t inode;
+    std::uint64_t bytes;
+  };
+
+ private:
+  ProgramTrace(std::string file, std::string pattern, std::string program,
+               std::optional<Found> before)
+      : file_(std::move(file)),
+        pattern_(std::move(pattern)),
+        program_(std::move(program)),
+        before_(before) {}
+
+  std::string file_;     // as the user named it
+  std::string pattern_;  // the same from the root
+  std::string program_;
+  std::optional<Found> before_;
+};
+
+}  // namespace wherry::tool

@@ -1,0 +1,132 @@
+#include "run_report.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "complain.h"
+
+namespace wherry::tool {
+namespace {
+
+using nlohmann::json;
+
+// In the order of lib/run/managed_regions.h (Reason).
+constexpr std::array reasons{"mprotect", "mremap", "mlock", "a mapping at its place",
+                             "madvise or mbind"};
+
+constexpr double mebibyte = 1 << 20;
+constexpr double page_mebibytes = 4096 / mebibyte;
+
+// Adds numbers; arrays element by element, objects member by member.
+void add(json& to, const json& from) {
+  if (to.is_null()) {
+    to = from;
+  } else if (from.is_object()) {
+    for (const auto& [name, value] : from.items()) add(to[name], value);
+  } else if (from.is_array()) {
+    for (std::size_t i = 0; i < from.size(); ++i) add(to[i], from[i]);
+  } else {
+    to = to.get<std::uint64_t>() + from.get<std::uint64_t>();
+  }
+}
+
+void say(const std::string& line) {
+  fmt::print(stderr, "wherry run: {}\n", line);
+}
+
+std::string count_of(std::uint64_t count, const char* what, const char* more = "s") {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : more);
+}
+
+}  // namespace
+
+RunReport RunReport::read(const std::string& folder) {
+  RunReport report;
+  std::uint64_t processes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    const json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
+    // A process that was killed while it wrote.
+    if (!one.is_object()) continue;
+    add(report.sum_, one);
+    ++processes;
+  }
+  if (report.sum_.is_null()) report.sum_ = json::object();
+  report.sum_["processes"] = processes;
+  return report;
+}
+
+void RunReport::print(bool by_signal) const {
+  const auto processes = sum_.at("processes").get<std::uint64_t>();
+  if (processes == 0) {
+    say(by_signal ? "a signal ended the program, so there is no summary"
+                  : "no allocation was large enough to be managed (--min-size)");
+    return;
+  }
+  const auto number = [&](const char* name) { return sum_.at(name).get<std::uint64_t>(); };
+  say(fmt::format("{} in {} and {}, at most {:.0f} MiB at a time in {}; {} took {:.2f} s",
+                  "managed memory", count_of(number("objects"), "allocation"),
+                  count_of(number("mappings"), "mapping"),
+                  static_cast<double>(number("most_bytes")) / mebibyte,
+                  count_of(processes, "process", "es"), count_of(number("faults"), "fault"),
+                  static_cast<double>(number("service_ns")) * 1e-9));
+  const json& processors = sum_.at("processors");
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    const auto pages = [&](const char* name) {
+      return processors[i].at(name).get<double>() * page_mebibytes;
+    };
+    if (pages("populated") + pages("migrated_in") + pages("mapped_remotely") == 0) continue;
+    say(fmt::format("{}: {:.0f} MiB created, {:.0f} moved in, {:.0f} moved out ({} evicted), "
+                    "{:.0f} mapped from elsewhere",
+                    i == 0 ? "host" : fmt::format("device {}", i - 1), pages("populated"),
+                    pages("migrated_in"), pages("migrated_out"),
+                    count_of(processors[i].at("evicted").get<std::uint64_t>(), "block"),
+                    pages("mapped_remotely")));
+  }
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    if (const auto times = sum_.at("made_private")[i].get<std::uint64_t>(); times != 0)
+      say(fmt::format("{} became ordinary memory because of {}",
+                      count_of(times, "managed range"), reasons[i]));
+  if (const std::uint64_t forks = number("forks"); forks != 0)
+    say(fmt::format("{} got copies of {:.0f} MiB", count_of(forks, "forked child", "ren"),
+                    static_cast<double>(number("fork_bytes")) / mebibyte));
+  for (const std::string& line : advice()) say("try: " + line);
+}
+
+std::vector<std::string> RunReport::advice() const {
+  std::vector<std::string> lines;
+  const json& processors = sum_.at("processors");
+  double host_pages = 0, device_pages = 0, moved = 0, evicted = 0;
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    const double created = processors[i].at("populated").get<double>();
+    (i == 0 ? host_pages : device_pages) += created + processors[i].at("migrated_in").get<double>();
+    moved += processors[i].at("migrated_in").get<double>();
+    evicted += processors[i].at("evicted").get<double>();
+  }
+  if (device_pages == 0 && host_pages != 0)
+    lines.push_back(
+        "--attach, if some threads are to use a device's memory: none has counted as a device");
+  if (evicted != 0)
+    lines.push_back("a larger capacity in --devices: memory was evicted from a full device");
+  if (sum_.at("thrashing").get<std::uint64_t>() != 0)
+    lines.push_back("--policy adaptive: processors took the same pages from each other");
+  if (moved > 2 * (host_pages + device_pages - moved))
+    lines.push_back("--record FILE, then wherry replay FILE: most memory moved more than once");
+  if (sum_.at("refused").get<std::uint64_t>() != 0)
+    lines.push_back("a larger WHERRY_ARENA: some memory did not fit, and stayed ordinary");
+  return lines;
+}
+
+bool RunReport::write(const std::string& path) const {
+  std::ofstream file(path);
+  file << sum_.dump(2) << '\n';
+  if (file.flush()) return true;
+  complain(fmt::format("cannot write {}", path));
+  return false;
+}
+
+}  // namespace wherry::tool
