@@ -14,14 +14,17 @@ namespace wherry::impl {
 
 class SamplePace {
  public:
-  // `blocks_max`: how many blocks are sampled at once at the high pace.
-  explicit SamplePace(std::size_t blocks_max) : blocks_max_(blocks_max) {}
+  // `blocks_max`: how many blocks are sampled at once at the high pace. `stays_high`: the pace never
+  // falls.
+  explicit SamplePace(std::size_t blocks_max, bool stays_high = false)
+      : blocks_max_(blocks_max), stays_high_(stays_high) {}
 
   // Call it before each round of samples. `surprises`: how many samples have shown something new so
   // far; `phases`: how many phases have been marked so far.
   void begin_round(std::uint64_t surprises, std::uint64_t phases) {
     const bool has_settled = pause_ms_ == pause_max_ms;
-    const bool is_new = surprises != surprises_ || (has_settled && phases != phases_);
+    const bool is_new =
+        stays_high_ || surprises != surprises_ || (has_settled && phases != phases_);
     surprises_ = surprises;
     phases_ = phases;
     pause_ms_ = is_new ? pause_min_ms : std::min(pause_ms_ + pause_ms_ / 4, pause_max_ms);
@@ -39,6 +42,7 @@ class SamplePace {
   static constexpr std::size_t blocks_min = 2;
 
   const std::size_t blocks_max_;
+  const bool stays_high_;
   unsigned pause_ms_ = pause_min_ms;
   std::uint64_t surprises_ = 0;
   std::uint64_t phases_ = 0;

@@ -14,8 +14,10 @@ constexpr std::uint64_t most_at_once_ns = 40'000'000;
 
 }  // namespace
 
-UsageSampler::UsageSampler(const Parts& parts, unsigned budget_per_mille)
-    : parts_(parts), allowance_(budget_per_mille, most_at_once_ns) {}
+UsageSampler::UsageSampler(const Parts& parts, const Limits& limits)
+    : parts_(parts),
+      always_(limits.always),
+      allowance_(limits.budget_per_mille, most_at_once_ns) {}
 
 void UsageSampler::start() {
   const SignalBlock no_signals;
@@ -32,7 +34,7 @@ void UsageSampler::work() {
   name_this_thread("wherry-usage");
   thread_gets_no_signals();
   AccessSamples& samples = parts_.samples;
-  SamplePace pace(ViewChanger::runs_max);
+  SamplePace pace(ViewChanger::runs_max, always_);
   std::uint64_t earliest_ns = 0;
   std::uint64_t charged_ns = thread_cpu_ns() + samples.cost_ns();
   for (std::uint32_t seen = notifier_.seen(); !stopping_; notifier_.wait(seen, pace.pause_ms())) {
@@ -46,7 +48,7 @@ void UsageSampler::work() {
 }
 
 bool UsageSampler::may_gain() const {
-  if (parts_.attached.any()) return true;
+  if (always_ || parts_.attached.any()) return true;
   for (ProcessorMask left = parts_.engine.coherent(); left != 0; left &= left - 1)
     if (parts_.engine.at(Processor{std::countr_zero(left)}).capacity.reserved() != 0) return true;
   return false;

@@ -37,8 +37,13 @@ class UsageSampler {
     PinGate& pins;
   };
 
-  // `budget_per_mille`: in thousandths of the program's CPU time; not 0.
-  UsageSampler(const Parts& parts, unsigned budget_per_mille);
+  struct Limits {
+    unsigned budget_per_mille = 0;  // in thousandths of the program's CPU time; not 0
+    // Samples are taken as often as the budget permits, to be recorded, also if nothing can be
+    // gained.
+    bool always = false;
+  };
+  UsageSampler(const Parts& parts, const Limits& limits);
   ~UsageSampler();
   // Starts the thread. Call it once.
   void start();
@@ -58,6 +63,7 @@ class UsageSampler {
   std::optional<PageSpan> begin_sample(BlockIndex index, unsigned page) REQUIRES(parts_.pins.lock);
 
   const Parts parts_;
+  const bool always_;
   TimeAllowance allowance_;
   std::minstd_rand random_;
   BlockIndex next_{0};

@@ -12,8 +12,11 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "io/real.h"
+#include "os/memory/address_map.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
 #include "run/session.h"
@@ -76,15 +79,49 @@ void* map(const void* caller, void* place, std::size_t bytes, int protection, in
   return on_private_memory(caller, place, bytes, Reason::replacement, next);
 }
 
-int unmap(void* memory, std::size_t bytes) {
-  return Real<"munmap", Munmap>::get()(memory, bytes);
+int unmap(Range range) {
+  std::vector<Range> outside;
+  regions().unmap(range, outside);
+  int result = 0;
+  for (const Range& part : outside)
+    if (Real<"munmap", Munmap>::get()(reinterpret_cast<void*>(part.start), part.bytes()) != 0)
+      result = -1;
+  return result;
+}
+
+// Has the contents in other memory, of this size. Requires: the range is readable.
+void* copy_elsewhere(Range old, std::size_t bytes) {
+  void* moved = regions().allocate_mapping(bytes);
+  if (moved == nullptr)
+    moved = Real<"mmap", Mmap>::get()(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (moved == MAP_FAILED) return MAP_FAILED;
+  std::memcpy(moved, reinterpret_cast<void*>(old.start), old.bytes());
+  unmap(old);
+  return moved;
+}
+
+// Whether the range is private memory that the program may read and write. Linux may have it as
+// several mappings, where a program that was left alone would have one: memory that has become
+// private does not merge with its neighbours.
+bool is_plain(Range range) {
+  const std::string text = impl::read_address_map();
+  std::uintptr_t at = range.start;
+  while (at < range.end) {
+    const auto mapping = impl::find_mapping(text, at);
+    if (!mapping || !mapping->readable || !mapping->writable || mapping->executable ||
+        mapping->shared || mapping->inode != 0)
+      return false;
+    at = mapping->range.end;
+  }
+  return true;
 }
 
 // Requires: the range is managed.
 void* remap(Range old, std::size_t bytes, int flags) {
   void* const memory = reinterpret_cast<void*>(old.start);
   if (bytes <= old.bytes()) {
-    if (bytes < old.bytes()) ::munmap(static_cast<std::byte*>(memory) + bytes, old.bytes() - bytes);
+    if (bytes < old.bytes()) unmap({old.start + bytes, old.end});
     return memory;
   }
   if (regions().grow_mapping(old, bytes)) return memory;
@@ -92,12 +129,7 @@ void* remap(Range old, std::size_t bytes, int flags) {
     errno = ENOMEM;
     return MAP_FAILED;
   }
-  void* const moved = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                             -1, 0);
-  if (moved == MAP_FAILED) return MAP_FAILED;
-  std::memcpy(moved, memory, old.bytes());
-  ::munmap(memory, old.bytes());
-  return moved;
+  return copy_elsewhere(old, bytes);
 }
 
 // What madvise does with managed memory; nothing: it cannot.
@@ -144,13 +176,7 @@ void* mmap64(void* place, std::size_t bytes, int protection, int flags, int file
 
 int munmap(void* memory, std::size_t bytes) noexcept {
   const auto range = pages_of_program(__builtin_return_address(0), memory, bytes);
-  if (!range) return unmap(memory, bytes);
-  std::vector<Range> outside;
-  regions().unmap(*range, outside);
-  int result = 0;
-  for (const Range& part : outside)
-    if (unmap(reinterpret_cast<void*>(part.start), part.bytes()) != 0) result = -1;
-  return result;
+  return range ? unmap(*range) : Real<"munmap", Munmap>::get()(memory, bytes);
 }
 
 void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
@@ -171,6 +197,10 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   if (!range) return next();
   regions().make_private(*range, Reason::remapping);
   void* const moved = next();
+  // Linux moves no more than one mapping.
+  if (moved == MAP_FAILED && errno == EFAULT && flags == MREMAP_MAYMOVE &&
+      bytes > range->bytes() && is_plain(*range))
+    return copy_elsewhere(*range, round_up(bytes, page_bytes));
   constexpr int keeps_old = 4;  // MREMAP_DONTUNMAP
   if (moved == MAP_FAILED || (flags & keeps_old) != 0) return moved;
   if (moved != memory)

@@ -80,6 +80,9 @@ OrdinaryUse::Result OrdinaryUse::make_private(std::uintptr_t address) {
     if (has_pins(found->pages())) return Result::pinned;
     try {
       own.emplace(found->pages().count * page_size, -1, 0);
+      // Linux then merges the parts at their new place into one mapping, as it would be without the
+      // library; a mapping that has never had a page takes on its new place as its origin.
+      *const_cast<volatile std::byte*>(own->data()) = std::byte{0};
     } catch (const std::system_error&) {
       return Result::no_memory;
     }

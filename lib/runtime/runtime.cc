@@ -123,7 +123,7 @@ void Runtime::make_engines() {
       usage_sampler_ = std::make_unique<UsageSampler>(
           UsageSampler::Parts{*engine_, blocks_, *changers.front(), *access_samples_,
                               attached_threads_, pin_gate_},
-          options_.sampling_per_mille);
+          UsageSampler::Limits{options_.sampling_per_mille, options_.samples_always});
   }
   service_ = std::make_unique<FaultService>(
       arena_.layout(), *engine_, *evictor_, *effects_, blocks_, address_space_,

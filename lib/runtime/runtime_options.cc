@@ -52,15 +52,18 @@ std::optional<unsigned> parse_region_pages(const std::string& text) {
 }
 
 // "2", "0.5". Returns false if the text is no such percentage; an empty one changes nothing.
-bool parse_sampling(const std::string& text, unsigned& per_mille) {
+bool parse_sampling(std::string_view text, RuntimeOptions& options) {
   if (text.empty()) return true;
+  constexpr std::string_view always = ",always";
+  options.samples_always = text.ends_with(always);
+  if (options.samples_always) text.remove_suffix(always.size());
   constexpr double percent_max = 50;
   double percent = 0;
   const char* const end = text.data() + text.size();
   const auto [parsed, error] = std::from_chars(text.data(), end, percent);
   if (error != std::errc() || parsed != end || !(percent >= 0) || percent > percent_max)
     return false;
-  per_mille = static_cast<unsigned>(percent * 10 + 0.5);
+  options.sampling_per_mille = static_cast<unsigned>(percent * 10 + 0.5);
   return true;
 }
 
@@ -115,8 +118,8 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
       descriptors_limit() / (8 * static_cast<std::uint64_t>(options.processor_count()));
   options.copying.pool_files = static_cast<unsigned>(std::min<std::uint64_t>(
       options.copying.pool_files, std::bit_floor(std::max<std::uint64_t>(1, pool_files_max))));
-  if (!parse_sampling(environment("WHERRY_SAMPLING"), options.sampling_per_mille)) {
-    error.message = fmt::format("WHERRY_SAMPLING: '{}' is not a percentage from 0 to 50",
+  if (!parse_sampling(environment("WHERRY_SAMPLING"), options)) {
+    error.message = fmt::format("WHERRY_SAMPLING: '{}' is not a percentage from 0 to 50, with or without ',always'",
                                 environment("WHERRY_SAMPLING"));
     return std::nullopt;
   }

@@ -53,6 +53,7 @@ struct RuntimeOptions {
   // How much of the program's CPU time samples of accesses may take, in thousandths; 0: there are
   // none.
   unsigned sampling_per_mille = 20;
+  bool samples_always = false;  // see UsageSampler::Limits
   // Shorter runs of pages are prefetched, or evicted, under their block's lock, one region at a
   // time.
   unsigned transfer_pages_min = usual_transfer_pages_min;
