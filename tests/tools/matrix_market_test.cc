@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <memory>
 #include <random>
 #include <string>
 
 #include "support/conditions.h"
+#include "support/text_stream.h"
 
 namespace wherry::tool {
 namespace {
 
 MatrixMarketResult read_text(std::string text) {
-  // fmemopen refuses an empty buffer.
-  if (text.empty()) return read_matrix_market("/dev/null");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(
-      ::fmemopen(text.data(), text.size(), "r"), &std::fclose);
-  REQUIRE(stream != nullptr);
-  return read_matrix_market(stream.get());
+  return read_matrix_market(wherry::test::stream_of(text).get());
 }
 
 Triplets good(const std::string& text) {

@@ -11,6 +11,7 @@
 #include "calibrate_command.h"
 #include "cg.h"
 #include "complain.h"
+#include "import.h"
 #include "info.h"
 #include "nvcc/command.h"
 #include "policies.h"
@@ -74,6 +75,8 @@ int run(int argc, char** argv) {
   CLI::App* record = add_record(app, record_options);
   TraceOptions trace_options;
   CLI::App* trace = add_trace(app, trace_options);
+  ImportOptions import_options;
+  CLI::App* import_command = add_import(app, import_options);
   CalibrateOptions calibrate_options;
   CLI::App* calibrate = add_calibrate(app, calibrate_options);
   ReplayOptions replay_options;
@@ -102,6 +105,7 @@ int run(int argc, char** argv) {
   if (policies->parsed()) return run_policies(policies_json);
   if (record->parsed()) return run_record(record_options);
   if (trace->parsed()) return run_trace(trace_options);
+  if (import_command->parsed()) return run_import(import_options);
   if (calibrate->parsed()) return run_calibrate(calibrate_options);
   if (replay->parsed()) return run_replay(replay_options);
   return run_info(info_json);

@@ -81,13 +81,17 @@ class Walk {
     std::ranges::push_heap(agenda_, later());
   }
 
-  // The part of the time before a fault that the trap takes. It is included in the recorded times,
-  // and is left out if there is no fault.
+  // The part of the time before a fault that the trap takes.
   std::uint64_t round_trip_ns(const Node& node) const {
     const double ns = timeline_.table_of({node.processor}).is_host()
                           ? request_.costs.round_trip_host_ns
                           : request_.costs.round_trip_device_ns;
-    return std::min(node.slack_ns, static_cast<std::uint64_t>(ns));
+    const auto whole_ns = static_cast<std::uint64_t>(ns);
+    return node.untimed ? whole_ns : std::min(node.slack_ns, whole_ns);
+  }
+  // The part of it that is included in the recorded times, and is left out if there is no fault.
+  std::uint64_t recorded_trip_ns(const Node& node) const {
+    return node.untimed ? 0 : round_trip_ns(node);
   }
 
   // Schedules the lane's next node, or lets it wait for another node to end.
@@ -108,7 +112,7 @@ class Walk {
     }
     begin_ns += node.slack_ns;
     if (node.kind == Node::Kind::touch) {
-      begin_ns -= round_trip_ns(node);
+      begin_ns -= recorded_trip_ns(node);
       lane.touch = {.block = node.what,
                     .page = node.page,
                     .faulting_processor = {node.processor},
