@@ -68,6 +68,7 @@ class Recorded(Case):
         self.assertEqual(settings["policy_in_force"], "migrate-always")
         self.assertEqual(settings["kernel"], os.uname().release)
         self.assertEqual(settings["cpus"], len(os.sched_getaffinity(0)))
+        self.assertIn(settings["cpu"], pathlib.Path("/proc/cpuinfo").read_text())
         self.assertGreaterEqual(settings["nodes"], 1)
         self.assertEqual(settings["environment"], DEVICE | {"WHERRY_TRACE": str(self.trace)})
         text = self.report("summary")
