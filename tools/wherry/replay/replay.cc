@@ -1,6 +1,7 @@
 #include "replay/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -29,6 +30,10 @@ class Walk {
         begins_(timeline_.size(), not_yet),
         ends_(timeline_.size(), not_yet),
         lanes_(timeline_.first_of_lane.size()) {
+    for (std::size_t p = 0; p < trap_ns_.size(); ++p)
+      trap_ns_[p] = static_cast<std::uint64_t>(timeline_.table_of({static_cast<int>(p)}).is_host()
+                                                   ? request_.costs.round_trip_host_ns
+                                                   : request_.costs.round_trip_device_ns);
     agenda_.reserve(lanes_.size());
     blocked_.reserve(lanes_.size());
   }
@@ -83,10 +88,7 @@ class Walk {
 
   // The part of the time before a fault that the trap takes.
   std::uint64_t round_trip_ns(const Node& node) const {
-    const double ns = timeline_.table_of({node.processor}).is_host()
-                          ? request_.costs.round_trip_host_ns
-                          : request_.costs.round_trip_device_ns;
-    const auto whole_ns = static_cast<std::uint64_t>(ns);
+    const std::uint64_t whole_ns = trap_ns_[node.processor];
     return node.untimed ? whole_ns : std::min(node.slack_ns, whole_ns);
   }
   // The part of it that is included in the recorded times, and is left out if there is no fault.
@@ -226,6 +228,7 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
+  std::array<std::uint64_t, impl::max_processors> trap_ns_{};  // of a fault, by its processor
   // Simulated times of nodes. Only accesses have a begin: when their own page is available.
   std::vector<std::uint64_t> begins_;
   std::vector<std::uint64_t> ends_;
