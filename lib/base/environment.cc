@@ -80,6 +80,14 @@ std::string environment(EnvironmentName name) {
   return value == nullptr ? "" : value;
 }
 
+std::vector<std::string> settings_in_environment() {
+  std::vector<std::string> settings;
+  for (const char* const* line = environ; line != nullptr && *line != nullptr; ++line)
+    if (std::string_view(*line).starts_with(our_prefix)) settings.emplace_back(*line);
+  std::ranges::sort(settings);
+  return settings;
+}
+
 std::vector<std::string> environment_complaints(const char* const* lines, bool privileged) {
   std::vector<std::string> complaints;
   std::vector<std::string_view> not_read;

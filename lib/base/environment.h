@@ -66,6 +66,10 @@ const char* environment_value(EnvironmentName name);
 // The same, but an empty string instead of null.
 std::string environment(EnvironmentName name);
 
+// The variables of this process whose names begin with WHERRY_, as NAME=VALUE, in order of their
+// names. Also those that nothing reads.
+std::vector<std::string> settings_in_environment();
+
 // Checks an environment (`lines`: NAME=VALUE, null-terminated) and returns one message line per
 // problem: for each WHERRY_ variable that the table lacks, with the nearest known name, and for the
 // variables that a privileged program ignores.

@@ -52,16 +52,19 @@ constexpr PolicyParameter adaptive_parameters[] = {
 constexpr PolicyDescription descriptions[] = {
     {"migrate-always",
      "a page migrates to the processor that faults on it, with its region (WHERRY_FAULT_REGION)",
+     false,
      {}},
     {"first-touch",
      "a page stays where it was first accessed, and other processors map it there",
+     true,
      {}},
-    {"remote-always", "a page is created in the host's memory, and devices map it there", {}},
-    {"uvm", "thrashing detection and density prefetch as in NVIDIA's driver", uvm_parameters},
+    {"remote-always", "a page is created in the host's memory, and devices map it there", true, {}},
+    {"uvm", "thrashing detection and density prefetch as in NVIDIA's driver", false,
+     uvm_parameters},
     {"adaptive",
      "a page moves where that pays, judged by the measured cost of faults and by how long pages "
      "stayed before; else it is mapped where it is",
-     adaptive_parameters},
+     true, adaptive_parameters},
 };
 
 std::uint64_t value_of(const PolicyChoice& choice, std::span<const PolicyParameter> parameters,

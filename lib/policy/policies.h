@@ -25,6 +25,9 @@ struct PolicyParameter {
 struct PolicyDescription {
   const char* name;
   const char* meaning;
+  // It often maps a page where it is. Further accesses of that processor then cause no faults, so
+  // that a recording says little about policies that move pages.
+  bool leaves_pages;
   std::span<const PolicyParameter> parameters;
 };
 

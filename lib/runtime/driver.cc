@@ -28,9 +28,9 @@ constinit Mutex start_lock{LockOrder::start};
 // Tells the host process from its children. Set by the first start() before it forks any process.
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
-// Set by wherrySetPolicy(); empty: it was not called. Guarded by start_lock. Never destroyed, like
-// the driver.
-PolicySource& the_policy = *new PolicySource;
+// Set by wherrySetPolicy(); without a source: it was not called. Guarded by start_lock. Never
+// destroyed, like the driver.
+NamedPolicy& the_policy = *new NamedPolicy;
 // Fork handlers also run when a thread forks device processes, and in these. The handlers do
 // nothing then: device processes drop what they do not need themselves.
 thread_local bool starts_device = false;
@@ -175,7 +175,7 @@ CUresult Driver::set_policy(const char* text) {
     }
     const LockGuard guard(start_lock);
     if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
-    the_policy = std::get<PolicySource>(std::move(source));
+    the_policy = {text, std::get<PolicySource>(std::move(source))};
     return CUDA_SUCCESS;
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;

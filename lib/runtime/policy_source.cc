@@ -64,6 +64,13 @@ CUresult register_policy(const char* name, unsigned version, wherry::make_policy
   return own_policies().emplace(text, make).second ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+std::string name_in_force(const std::string& name, const AccessCosts& access_costs) {
+  const std::string_view without_parameters = std::string_view(name).substr(0, name.find(','));
+  return name.empty() || without_parameters == automatic_policy
+             ? std::string(policy_for(access_costs))
+             : name;
+}
+
 std::variant<PolicySource, std::string> find_policy(std::string_view text) {
   const std::string_view name = text.substr(0, text.find(','));
   const std::string_view parameters = text.substr(std::min(name.size() + 1, text.size()));

@@ -17,6 +17,14 @@ namespace wherry::impl {
 // Null: the policy refuses its parameters.
 using PolicySource = std::function<std::unique_ptr<const Policy>(const PolicyMachine&)>;
 
+struct NamedPolicy {
+  std::string name;  // as the user wrote it, with its parameters; empty: the default policy
+  PolicySource source;
+};
+
+// The same policy's name with what "auto", or no name, stands for on this machine.
+std::string name_in_force(const std::string& name, const AccessCosts& access_costs);
+
 // Finds the policy that `text` ("NAME" or "NAME,PARAMETERS") names. A NAME with a slash is the path
 // of a shared object: find_policy() loads it, and unloads it only if it has no suitable policy. An
 // empty text names the default policy. Returns one line that states the error if there is no such

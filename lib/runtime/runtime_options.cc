@@ -70,7 +70,7 @@ bool parse_sampling(std::string_view text, RuntimeOptions& options) {
 }  // namespace
 
 std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& error,
-                                                               const PolicySource& chosen) {
+                                                               const NamedPolicy& chosen) {
   const Machine machine = read_machine();
   TopologyResult topology =
       choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),
@@ -123,9 +123,11 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
                                 environment("WHERRY_SAMPLING"));
     return std::nullopt;
   }
-  options.policy = chosen;
-  if (!chosen) {
-    auto policy = find_policy(environment("WHERRY_POLICY"));
+  options.policy = chosen.source;
+  options.policy_name = chosen.name;
+  if (!chosen.source) {
+    options.policy_name = environment("WHERRY_POLICY");
+    auto policy = find_policy(options.policy_name);
     if (auto* wrong = std::get_if<std::string>(&policy)) {
       error.message = "WHERRY_POLICY: " + *wrong;
       return std::nullopt;

@@ -47,6 +47,7 @@ struct RuntimeOptions {
   unsigned region_pages = pages_per_region;
   // Makes the policy that decides where the program's advice does not; empty: MigrateAlways.
   PolicySource policy;
+  std::string policy_name;  // as the user named it; empty: the default policy
   // How many mappings one process may have before remote mappings are declined; 0: no limit.
   std::uint64_t mappings_budget = 0;
   CopySettings copying;
@@ -70,7 +71,7 @@ struct RuntimeOptions {
   // unless the program has chosen a policy). Returns nullopt, with the reason in `error`, if a
   // setting is wrong.
   static std::optional<RuntimeOptions> from_environment(OptionsError& error,
-                                                        const PolicySource& chosen = {});
+                                                        const NamedPolicy& chosen = {});
 
   int device_count() const { return static_cast<int>(topology.devices.size()); }
   int processor_count() const { return 1 + device_count(); }

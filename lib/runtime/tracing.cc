@@ -13,7 +13,12 @@
 #include "base/mpi_rank.h"
 #include "devices/device_process.h"
 #include "os/files/new_file.h"
+#include "os/memory/numa.h"
+#include "os/process/machine_names.h"
 #include "os/process/process.h"
+#include "policy/policies.h"
+#include "runtime/policy_machine.h"
+#include "runtime/policy_source.h"
 #include "trace/recorder.h"
 #include "trace/trace_name.h"
 #include "trap/trap.h"
@@ -63,6 +68,21 @@ TraceMachine describe(const Runtime& runtime, std::uint64_t start_ns) {
   return machine;
 }
 
+TraceSettings settings_of(const Runtime& runtime) {
+  const RuntimeOptions& options = runtime.options();
+  const PolicyMachine machine = policy_machine_of(options.topology);
+  TraceSettings settings;
+  settings.policy = options.policy_name.empty() ? automatic_policy : options.policy_name;
+  settings.policy_in_force = name_in_force(options.policy_name, machine.access_costs);
+  settings.version = WHERRY_VERSION;
+  settings.kernel = kernel_release();
+  settings.cpu = cpu_model();
+  settings.cpus = static_cast<std::uint32_t>(options.handler_cpus.size());
+  settings.nodes = static_cast<std::uint32_t>(read_machine().nodes.size());
+  settings.environment = settings_in_environment();
+  return settings;
+}
+
 const char* why_not_created(int error) {
   if (error == EINVAL) return "it is no regular file";
   if (error == EBUSY)
@@ -104,7 +124,8 @@ std::unique_ptr<TraceWriter> PendingTrace::start(const Runtime& runtime) {
     return nullptr;
   }
   return std::make_unique<TraceWriter>(std::move(file), std::exchange(path_, {}),
-                                       describe(runtime, start_ns_), describe_code_address);
+                                       describe(runtime, start_ns_), settings_of(runtime),
+                                       describe_code_address);
 }
 
 }  // namespace wherry::impl

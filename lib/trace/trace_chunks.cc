@@ -125,6 +125,19 @@ void append_machine(TraceBytes& file, const TraceMachine& machine) {
   append_chunk(file, TraceChunk::machine, payload);
 }
 
+void append_settings(TraceBytes& file, const TraceSettings& settings) {
+  TraceBytes payload;
+  TraceSink sink(payload);
+  for (const std::string* const text : {&settings.policy, &settings.policy_in_force,
+                                        &settings.version, &settings.kernel, &settings.cpu})
+    sink.put_text(*text);
+  sink.put(settings.cpus);
+  sink.put(settings.nodes);
+  sink.put(settings.environment.size());
+  for (const std::string& line : settings.environment) sink.put_text(line);
+  append_chunk(file, TraceChunk::settings, payload);
+}
+
 void append_names(TraceBytes& file, std::span<const TraceName> names) {
   TraceBytes payload;
   TraceSink sink(payload);

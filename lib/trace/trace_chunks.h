@@ -29,7 +29,8 @@ enum class TraceChunk : std::uint8_t {
   events = 2,
   names = 3,
   drops = 4,
-  end = 5,  // the last chunk, if the program ended normally
+  end = 5,       // the last chunk, if the program ended normally
+  settings = 6,  // the second chunk; traces of earlier versions of the library lack it
 };
 
 struct TraceProcessor {
@@ -81,6 +82,23 @@ struct TraceName {
   bool operator==(const TraceName&) const = default;
 };
 
+// What the program ran under.
+struct TraceSettings {
+  // As the user named it, with its parameters; "auto" if the user named none. Empty: no policy
+  // decided, because the events are accesses that another tool recorded.
+  std::string policy;
+  // The same, but with the name of the built-in policy that "auto" stood for.
+  std::string policy_in_force;
+  std::string version;                   // of the library
+  std::string kernel;                    // its release
+  std::string cpu;                       // the name of its model; empty: unknown
+  std::uint32_t cpus = 0;                // that the process may use
+  std::uint32_t nodes = 0;               // of memory
+  std::vector<std::string> environment;  // "NAME=VALUE" of each variable whose name is WHERRY_...
+
+  bool operator==(const TraceSettings&) const = default;
+};
+
 // Which fields of an event are present: those that are not 0, and processors that are set.
 enum EventField : std::uint8_t {
   has_address = 1,
@@ -104,6 +122,7 @@ bool are_whole_chunks(std::span<const std::byte> encoded, std::uint64_t count);
 // At most chunk_events_max events.
 void append_events(TraceBytes& file, std::span<const TraceEvent> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);
+void append_settings(TraceBytes& file, const TraceSettings& settings);
 void append_names(TraceBytes& file, std::span<const TraceName> names);
 void append_drops(TraceBytes& file, const TraceDrops& drops);
 void append_end(TraceBytes& file, std::uint64_t time_ns);

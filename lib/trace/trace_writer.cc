@@ -22,13 +22,14 @@ constexpr std::size_t write_bytes = std::size_t{1} << 18;
 }  // namespace
 
 TraceWriter::TraceWriter(Fd file, std::string path, const TraceMachine& machine,
-                         NameKernel name_kernel)
+                         const TraceSettings& settings, NameKernel name_kernel)
     : path_(std::move(path)),
       name_kernel_(std::move(name_kernel)),
       file_(std::move(file)),
       events_(chunk_events_max) {
   append_trace_header(buffer_);
   append_machine(buffer_, machine);
+  append_settings(buffer_, settings);
   const SignalBlock no_signals;
   // Written at once, so that there is a valid trace whenever the program is killed.
   if (!flush()) return;

@@ -26,7 +26,8 @@ class TraceWriter {
 
   // `file`: an empty file, open for writing; `path`: its name, for the log. Requires: recording has
   // been started for EventReader::trace. Throws std::system_error.
-  TraceWriter(Fd file, std::string path, const TraceMachine& machine, NameKernel name_kernel);
+  TraceWriter(Fd file, std::string path, const TraceMachine& machine, const TraceSettings& settings,
+              NameKernel name_kernel);
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
   ~TraceWriter() { finish(); }

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-NAMES = ["matrix_market", "trace", "cost", "policy", "devices", "elf", "mailbox"]
+NAMES = ["matrix_market", "import", "trace", "cost", "policy", "devices", "elf", "mailbox"]
 MEMORY_MIB = 2048
 INPUT_LIMIT_S = 20
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   test::require(stream != nullptr, "fmemopen");
   const auto result = tool::read_matrix_market(stream);
   std::fclose(stream);
-  if (const auto* error = std::get_if<tool::MatrixMarketError>(&result)) {
+  if (const auto* error = std::get_if<tool::TextError>(&result)) {
     test::require(!tool::describe("file", *error).empty(), "an error without a reason");
     return 0;
   }

@@ -33,6 +33,17 @@ inline impl::TraceMachine sample_machine() {
   return machine;
 }
 
+inline impl::TraceSettings sample_settings() {
+  return {.policy = "auto",
+          .policy_in_force = "uvm",
+          .version = "0.1.0",
+          .kernel = "6.1.0",
+          .cpu = "A CPU",
+          .cpus = 2,
+          .nodes = 1,
+          .environment = {"WHERRY_ARENA=", "WHERRY_TRACE=x=y.trace"}};
+}
+
 // Sorted by time.
 inline std::vector<impl::TraceEvent> sample_events() {
   using namespace impl;
@@ -95,6 +106,7 @@ inline impl::TraceBytes sample_file() {
   impl::TraceBytes file;
   impl::append_trace_header(file);
   impl::append_machine(file, sample_machine());
+  impl::append_settings(file, sample_settings());
   impl::append_events(file, std::span(events).subspan(2));
   impl::append_names(file, sample_names());
   impl::append_events(file, std::span(events).first(2));

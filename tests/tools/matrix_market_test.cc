@@ -3,34 +3,29 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <memory>
 #include <random>
 #include <string>
 
 #include "support/conditions.h"
+#include "support/text_stream.h"
 
 namespace wherry::tool {
 namespace {
 
 MatrixMarketResult read_text(std::string text) {
-  // fmemopen refuses an empty buffer.
-  if (text.empty()) return read_matrix_market("/dev/null");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(
-      ::fmemopen(text.data(), text.size(), "r"), &std::fclose);
-  REQUIRE(stream != nullptr);
-  return read_matrix_market(stream.get());
+  return read_matrix_market(wherry::test::stream_of(text).get());
 }
 
 Triplets good(const std::string& text) {
   MatrixMarketResult result = read_text(text);
-  if (const auto* error = std::get_if<MatrixMarketError>(&result)) FAIL(describe("text", *error));
+  if (const auto* error = std::get_if<TextError>(&result)) FAIL(describe("text", *error));
   return std::get<Triplets>(std::move(result));
 }
 
-MatrixMarketError bad(const std::string& text) {
+TextError bad(const std::string& text) {
   MatrixMarketResult result = read_text(text);
   if (std::holds_alternative<Triplets>(result)) FAIL("accepted:\n" << text);
-  return std::get<MatrixMarketError>(result);
+  return std::get<TextError>(result);
 }
 
 double at(const Triplets& matrix, std::uint32_t row, std::uint32_t column) {
@@ -136,7 +131,7 @@ TEST_CASE("a malformed file is refused with the line and a reason") {
   };
   for (const Case& wrong : cases) {
     INFO(wrong.text.substr(0, 200));
-    const MatrixMarketError error = bad(wrong.text);
+    const TextError error = bad(wrong.text);
     INFO(error.reason);
     CHECK(error.line == wrong.line);
     CHECK(error.reason.find(wrong.reason) != std::string::npos);
@@ -146,19 +141,19 @@ TEST_CASE("a malformed file is refused with the line and a reason") {
 TEST_CASE("a file that cannot be read is reported without a line") {
   const std::string absent = "/nonexistent/matrix.mtx";
   const MatrixMarketResult result = read_matrix_market(absent);
-  REQUIRE(std::holds_alternative<MatrixMarketError>(result));
-  CHECK(describe(absent, std::get<MatrixMarketError>(result)) ==
+  REQUIRE(std::holds_alternative<TextError>(result));
+  CHECK(describe(absent, std::get<TextError>(result)) ==
         "/nonexistent/matrix.mtx: No such file or directory");
   CHECK(describe("a.mtx", {3, "why"}) == "a.mtx:3: why");
   const MatrixMarketResult folder = read_matrix_market("/");
-  REQUIRE(std::holds_alternative<MatrixMarketError>(folder));
-  CHECK(std::get<MatrixMarketError>(folder).line == 0);
+  REQUIRE(std::holds_alternative<TextError>(folder));
+  CHECK(std::get<TextError>(folder).line == 0);
 }
 
 TEST_CASE("reading an endless file ends in an error") {
   const MatrixMarketResult result = read_matrix_market("/dev/zero");
-  REQUIRE(std::holds_alternative<MatrixMarketError>(result));
-  CHECK(std::get<MatrixMarketError>(result).line == 1);
+  REQUIRE(std::holds_alternative<TextError>(result));
+  CHECK(std::get<TextError>(result).line == 1);
 }
 
 TEST_CASE("mutated files give a valid matrix or one printable reason") {
@@ -192,7 +187,7 @@ TEST_CASE("mutated files give a valid matrix or one printable reason") {
     }
     INFO(text);
     const MatrixMarketResult result = read_text(text);
-    if (const auto* error = std::get_if<MatrixMarketError>(&result)) {
+    if (const auto* error = std::get_if<TextError>(&result)) {
       REQUIRE(error->line >= 1);
       REQUIRE(error->line <=
               static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')) + 2);

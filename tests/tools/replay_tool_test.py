@@ -137,6 +137,36 @@ class Replay(Folder):
         for name in ("recorded", "migrate-always", "first-touch", "remote-always", "uvm"):
             self.assertIn(name, rows)
 
+    def test_a_recording_that_left_pages_mapped_cannot_judge_policies_that_move_them(self):
+        def complaint_of(recorded, *policies):
+            self.record("cg", "--poisson", 16, "--policy", recorded)
+            done = wherry("replay", self.trace, "--cost", self.costs,
+                          *(part for policy in policies for part in ("--policy", policy)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"recorded ({recorded})", done.stdout)
+            return done.stderr
+
+        self.assertEqual(complaint_of("first-touch", "uvm,thrashing_nap=2", "remote-always"),
+                         "wherry: this was recorded under first-touch, which leaves pages mapped: "
+                         "it has too few faults to judge uvm,thrashing_nap=2; record under "
+                         "migrate-always\n")
+        self.assertEqual(complaint_of("remote-always", "first-touch", "adaptive"), "")
+        self.assertEqual(complaint_of("migrate-always", "uvm", "first-touch"), "")
+        self.assertEqual(self.replay()["recorded_policy"], "migrate-always")
+
+    def test_a_trace_of_an_earlier_version_does_not_say_its_policy(self):
+        whole = self.trace.read_bytes()
+        first = 12 + 12 + int.from_bytes(whole[16:20], "little")
+        second = first + 12 + int.from_bytes(whole[first + 4:first + 8], "little")
+        self.assertEqual(whole[first], 6)
+        self.trace.write_bytes(whole[:first] + whole[second:])
+        done = wherry("replay", self.trace, "--cost", self.costs)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("recorded ", done.stdout)
+        self.assertNotIn("recorded (", done.stdout)
+        self.assertIsNone(self.replay()["recorded_policy"])
+        self.assertIn("events in", wherry("trace", self.trace).stdout)
+
     def test_smaller_devices_evict(self):
         # The most complete recording: see docs/replay.md.
         self.record("bench", "oversubscribe", "--rounds", "1", "--policy", "migrate-always",

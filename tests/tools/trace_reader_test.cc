@@ -55,6 +55,7 @@ bool is_prefix(const Trace& part, const Trace& whole) {
 TEST_CASE("a trace is read as it was written, its events sorted by time") {
   const Trace trace = trace_of(sample_file());
   CHECK(trace.machine == sample_machine());
+  CHECK(trace.settings == sample_settings());
   CHECK(trace.events == sample_events());
   CHECK(trace.names == sample_names());
   CHECK(trace.drops == sample_drops());
@@ -146,11 +147,17 @@ TEST_CASE("chunks with impossible contents are an error with their place") {
       CHECK(is_wrong(with([&](auto& file) { append_events(file, std::span(&event, 1)); })));
   }
   SECTION("more than the payload holds, or less") {
-    for (const unsigned kind : {1u, 2u, 3u, 4u, 5u})
+    for (const unsigned kind : {1u, 2u, 3u, 4u, 5u, 6u})
       for (const std::size_t bytes : {0, 1, 9})
         CHECK(is_wrong(with([&](auto& file) {
           append_chunk(file, static_cast<TraceChunk>(kind), TraceBytes(bytes, std::byte{0xff}));
         })));
+  }
+  SECTION("settings twice") {
+    CHECK_FALSE(with([](auto& file) {
+                  append_settings(file, sample_settings());
+                  append_settings(file, sample_settings());
+                }).empty());
   }
   SECTION("anything after the end") {
     CHECK_FALSE(with([](auto& file) {
@@ -166,6 +173,16 @@ TEST_CASE("chunks with impossible contents are an error with their place") {
       sink.put_word(0);
     })));
   }
+}
+
+TEST_CASE("a trace without settings is read: earlier versions wrote none") {
+  TraceBytes file;
+  append_trace_header(file);
+  append_machine(file, sample_machine());
+  append_events(file, sample_events());
+  const Trace trace = trace_of(file);
+  CHECK_FALSE(trace.settings);
+  CHECK(trace.events == sample_events());
 }
 
 TEST_CASE("a chunk of an unknown kind is skipped") {
@@ -186,7 +203,7 @@ TEST_CASE("random payloads with good checksums are read or refused") {
     append_machine(file, sample_machine());
     TraceBytes payload(random() % 64);
     for (std::byte& byte : payload) byte = std::byte(random() >> (random() % 64));
-    append_chunk(file, static_cast<TraceChunk>(1 + random() % 5), payload);
+    append_chunk(file, static_cast<TraceChunk>(1 + random() % 6), payload);
     (void)read_exactly(file);
   }
 }

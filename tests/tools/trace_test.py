@@ -62,6 +62,33 @@ class Recorded(Case):
                       self.done.stderr)
         self.assertEqual([entry.name for entry in self.trace.parent.iterdir()], ["cg.trace"])
 
+    def test_the_settings_are_those_of_the_run(self):
+        settings = json.loads(self.report("json"))["settings"]
+        self.assertEqual(settings["policy"], "migrate-always")
+        self.assertEqual(settings["policy_in_force"], "migrate-always")
+        self.assertEqual(settings["kernel"], os.uname().release)
+        self.assertEqual(settings["cpus"], len(os.sched_getaffinity(0)))
+        self.assertIn(settings["cpu"], pathlib.Path("/proc/cpuinfo").read_text())
+        self.assertGreaterEqual(settings["nodes"], 1)
+        self.assertEqual(settings["environment"], DEVICE | {"WHERRY_TRACE": str(self.trace)})
+        text = self.report("summary")
+        self.assertIn("policy: migrate-always\n", text)
+        self.assertIn(f"Wherry {settings['version']}, Linux {settings['kernel']}", text)
+        self.assertIn("  WHERRY_POLICY=migrate-always\n", text)
+
+    def test_the_policy_is_the_one_that_the_program_chose(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "x.trace"
+            for arguments, environment, policy in (
+                    (["--policy", "uvm,thrashing_nap=2"], DEVICE, "uvm,thrashing_nap=2"),
+                    ([], {"WHERRY_DEVICES": DEVICE["WHERRY_DEVICES"]}, "auto")):
+                done = record(trace, cli_test.PROGRAM, "cg", "--poisson", "8", *arguments,
+                              environment=environment)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                report = json.loads(wherry("trace", trace, "--format", "json").stdout)
+                self.assertEqual(report["settings"]["policy"], policy)
+                self.assertNotEqual(report["settings"]["policy_in_force"], "auto")
+
     def test_json_has_the_machine_and_the_events_in_order_of_time(self):
         report = json.loads(self.report("json"))
         self.assertIs(report["complete"], True)
@@ -204,7 +231,9 @@ class Recorded(Case):
             at += 12 + length
         self.assertEqual(at, len(data))
         self.assertEqual((kinds[0], kinds[-1]), (1, 5))
-        self.assertLessEqual(set(kinds), {1, 2, 3, 4, 5})
+        self.assertLessEqual(set(kinds), {1, 2, 3, 4, 5, 6})
+        self.assertEqual(kinds.index(6), 1)
+        self.assertEqual(kinds.count(6), 1)
 
 
 class Record(Case):

@@ -75,7 +75,7 @@ std::unique_ptr<TraceWriter> start(const std::string& path, std::size_t capacity
          "recording cannot be started");
   Fd file;
   expect(create_in_place_of(path, file) == 0, "no file");
-  return std::make_unique<TraceWriter>(std::move(file), path, sample_machine(),
+  return std::make_unique<TraceWriter>(std::move(file), path, sample_machine(), sample_settings(),
                                        [](std::uintptr_t) { return "kernel"; });
 }
 
@@ -105,6 +105,7 @@ TEST_CASE("events, names and drops are written to the file") {
   const Trace trace = trace_in(path);
   CHECK(trace.complete);
   CHECK(trace.machine == sample_machine());
+  CHECK(trace.settings == sample_settings());
   REQUIRE(trace.events.size() == sample_events().size() + 2);
   CHECK(std::vector(trace.events.begin(), trace.events.end() - 2) == sample_events());
   // The kernel is named once.

@@ -52,7 +52,7 @@ int run_cg(const CgOptions& options) {
     matrix = poisson_2d(options.poisson);
   } else {
     MatrixMarketResult read = read_matrix_market(options.matrix);
-    if (const auto* error = std::get_if<MatrixMarketError>(&read))
+    if (const auto* error = std::get_if<TextError>(&read))
       return complain(describe(options.matrix, *error));
     matrix = std::get<Triplets>(std::move(read));
   }

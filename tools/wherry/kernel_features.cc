@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include "os/files/fd.h"
 #include "os/files/memory_file.h"
 #include "os/missing.h"
+#include "os/process/machine_names.h"
 #include "os/process/userfaultfd_remedy.h"
 
 namespace wherry::tool {
@@ -84,9 +84,7 @@ std::uint64_t count_open_files() {
 
 KernelFeatures probe_features() {
   KernelFeatures features;
-  utsname names{};
-  if (::uname(&names) == 0) features.kernel_release = names.release;
-
+  features.kernel_release = kernel_release();
   features.permissions = permissions();
   features.unprivileged_userfaultfd = unprivileged_userfaultfd();
   features.io_uring_disabled = read_setting("/proc/sys/kernel/io_uring_disabled");

@@ -11,6 +11,7 @@
 #include "calibrate_command.h"
 #include "cg.h"
 #include "complain.h"
+#include "import.h"
 #include "info.h"
 #include "nvcc/command.h"
 #include "policies.h"
@@ -77,6 +78,8 @@ int run(int argc, char** argv) {
   CLI::App* trace = add_trace(app, trace_options);
   RunOptions run_options;
   CLI::App* run = add_run(app, run_options);
+  ImportOptions import_options;
+  CLI::App* import_command = add_import(app, import_options);
   CalibrateOptions calibrate_options;
   CLI::App* calibrate = add_calibrate(app, calibrate_options);
   ReplayOptions replay_options;
@@ -106,6 +109,7 @@ int run(int argc, char** argv) {
   if (record->parsed()) return run_record(record_options);
   if (trace->parsed()) return run_trace(trace_options);
   if (run->parsed()) return run_run(run_options);
+  if (import_command->parsed()) return run_import(import_options);
   if (calibrate->parsed()) return run_calibrate(calibrate_options);
   if (replay->parsed()) return run_replay(replay_options);
   return run_info(info_json);

@@ -15,88 +15,17 @@
 #include <string_view>
 #include <tuple>
 
+#include "text_lines.h"
+
 namespace wherry::tool {
 namespace {
 
-constexpr std::size_t longest_line = 65536;  // the specification allows 1024
 constexpr std::uint64_t most_rows = std::numeric_limits<std::int32_t>::max();
-
-// Thrown and caught inside this file only; the public functions return the error.
-struct Malformed {
-  MatrixMarketError error;
-};
-
-[[noreturn]] void fail(std::uint64_t line, std::string reason) {
-  throw Malformed{{line, std::move(reason)}};
-}
-
-// Lines of a stream, numbered from 1, of bounded length.
-class LineReader {
- public:
-  explicit LineReader(std::FILE* stream) : stream_(stream) {}
-
-  std::uint64_t number() const { return number_; }
-
-  // The next line without its line end, valid until the next call. nullopt at the end of the file.
-  std::optional<std::string_view> next() {
-    line_.clear();
-    int c;
-    while ((c = ::getc_unlocked(stream_)) != EOF && c != '\n') {
-      if (line_.size() == longest_line)
-        fail(number_ + 1, fmt::format("line is longer than {} bytes", longest_line));
-      line_.push_back(static_cast<char>(c));
-    }
-    if (c == EOF && std::ferror(stream_)) fail(0, std::strerror(errno));
-    if (c == EOF && line_.empty()) return std::nullopt;
-    ++number_;
-    if (!line_.empty() && line_.back() == '\r') line_.pop_back();
-    return line_;
-  }
-
- private:
-  std::FILE* stream_;
-  std::string line_;
-  std::uint64_t number_ = 0;
-};
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t';
-}
-
-// Removes the first word from `text` and returns it; empty if there is none.
-std::string_view take_word(std::string_view& text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  std::size_t length = 0;
-  while (length < text.size() && !is_space(text[length])) ++length;
-  const std::string_view word = text.substr(0, length);
-  text.remove_prefix(length);
-  return word;
-}
-
-bool is_blank(std::string_view text) {
-  return take_word(text).empty();
-}
 
 std::string lower(std::string_view word) {
   std::string result(word);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
-}
-
-// Makes a word of the file short and printable for an error message.
-std::string quote(std::string_view word) {
-  std::string text(word.substr(0, 32));
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return fmt::format("'{}{}'", text, word.size() > 32 ? "..." : "");
-}
-
-std::optional<std::uint64_t> to_integer(std::string_view word) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<double> to_real(std::string_view word) {
@@ -253,7 +182,7 @@ MatrixMarketResult read_matrix_market(std::FILE* stream) {
   try {
     LineReader lines(stream);
     return read(lines);
-  } catch (const Malformed& malformed) {
+  } catch (const MalformedText& malformed) {
     return malformed.error;
   }
 }
@@ -261,13 +190,8 @@ MatrixMarketResult read_matrix_market(std::FILE* stream) {
 MatrixMarketResult read_matrix_market(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(path.c_str(), "re"),
                                                                &std::fclose);
-  if (!stream) return MatrixMarketError{0, std::strerror(errno)};
+  if (!stream) return TextError{0, std::strerror(errno)};
   return read_matrix_market(stream.get());
-}
-
-std::string describe(const std::string& path, const MatrixMarketError& error) {
-  return error.line == 0 ? fmt::format("{}: {}", path, error.reason)
-                         : fmt::format("{}:{}: {}", path, error.line, error.reason);
 }
 
 }  // namespace wherry::tool

@@ -28,10 +28,48 @@ struct Row {
   bool knows_throttles = true;
 };
 
+// Under which policy the trace was recorded. Nothing: a trace of an earlier version does not say
+// it.
+std::string recorded_name(const Trace& trace) {
+  if (!trace.settings) return "recorded";
+  const impl::TraceSettings& settings = *trace.settings;
+  if (settings.policy.empty()) return "imported";
+  if (settings.policy == settings.policy_in_force)
+    return fmt::format("recorded ({})", settings.policy);
+  return fmt::format("recorded ({}: {})", settings.policy, settings.policy_in_force);
+}
+
+// Null: it is no built-in policy.
+const impl::PolicyDescription* description_of(const std::string& policy) {
+  const auto policies = impl::built_in_policies();
+  const auto found = std::ranges::find(policies, policy.substr(0, policy.find(',')),
+                                       &impl::PolicyDescription::name);
+  return found == policies.end() ? nullptr : &*found;
+}
+
+// Says so if the recording has too few faults to judge some of these policies.
+void warn_of_few_faults(const Trace& trace, const std::vector<std::string>& names,
+                        const impl::PolicyMachine& machine) {
+  if (!trace.settings) return;
+  const std::string& recorded = trace.settings->policy_in_force;
+  const auto* const its = description_of(recorded);
+  if (its == nullptr || !its->leaves_pages) return;
+  std::string movers;
+  for (const std::string& name : names)
+    if (const auto* other = description_of(impl::name_in_force(name, machine.access_costs));
+        other != nullptr && !other->leaves_pages)
+      movers += (movers.empty() ? "" : ", ") + name;
+  if (movers.empty()) return;
+  (void)complain(
+      fmt::format("this was recorded under {}, which leaves pages mapped: it has too few faults to "
+                  "judge {}; record under migrate-always",
+                  recorded, movers));
+}
+
 // The counts of the recorded run itself.
 Row recorded_row(const Trace& trace) {
   using impl::EventKind;
-  Row row{"recorded", {}, false};
+  Row row{recorded_name(trace), {}, false};
   replay::MachineCounts& counts = row.result.counts;
   // A move is recorded in several events with the same time: the faulting page, and the pages that
   // moved along.
@@ -104,7 +142,14 @@ std::string as_json(const Trace& trace, const replay::CostModel& costs, double s
                     const Row& recorded, const std::vector<Row>& rows) {
   Json policies = Json::object();
   for (const Row& row : rows) policies[row.name] = to_json(row, recorded);
+  Json policy, policy_in_force;
+  if (trace.settings) {
+    policy = trace.settings->policy;
+    policy_in_force = trace.settings->policy_in_force;
+  }
   return Json{{"program", trace.machine.program},
+              {"recorded_policy", policy},
+              {"recorded_policy_in_force", policy_in_force},
               {"complete", trace.complete},
               {"dropped_events", dropped_events(trace)},
               {"costs_of", costs.machine},
@@ -228,6 +273,7 @@ int run_replay(const ReplayOptions& options) {
     rows.push_back(
         {names[i], replay::replay({timeline, setting, model, *policy, replay::whole(trace)})});
   }
+  warn_of_few_faults(trace, names, machine);
   const Row recorded = recorded_row(trace);
   return print_out(options.json ? as_json(trace, model, scale, recorded, rows)
                                 : as_text(trace, scale, recorded, rows));

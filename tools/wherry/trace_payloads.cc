@@ -99,6 +99,20 @@ std::optional<TraceMachine> parse_machine(std::span<const std::byte> payload) {
   return machine;
 }
 
+std::optional<TraceSettings> parse_settings(std::span<const std::byte> payload) {
+  constexpr auto word_max = std::numeric_limits<std::uint32_t>::max();
+  TraceSource source(payload);
+  TraceSettings settings;
+  for (std::string* const text : {&settings.policy, &settings.policy_in_force, &settings.version,
+                                  &settings.kernel, &settings.cpu})
+    *text = source.take_text();
+  settings.cpus = source.take_up_to(word_max);
+  settings.nodes = source.take_up_to(word_max);
+  for (auto left = source.take_up_to(source.left()); left > 0; --left)
+    settings.environment.push_back(source.take_text());
+  return is_over(source) ? std::optional(std::move(settings)) : std::nullopt;
+}
+
 bool parse_names(std::span<const std::byte> payload, std::vector<TraceName>& names) {
   TraceSource source(payload);
   for (std::uint64_t left = source.take_up_to(std::uint64_t{payload.size()}); left > 0; --left) {

@@ -13,6 +13,7 @@ namespace wherry::tool {
 
 // These parse the payload of a chunk. They return nullopt, or false, if the payload is malformed.
 std::optional<impl::TraceMachine> parse_machine(std::span<const std::byte> payload);
+std::optional<impl::TraceSettings> parse_settings(std::span<const std::byte> payload);
 std::optional<impl::TraceDrops> parse_drops(std::span<const std::byte> payload);
 std::optional<std::uint64_t> parse_end(std::span<const std::byte> payload);
 // These two append to their last argument. `processors`: how many processors the trace has.

@@ -94,6 +94,11 @@ class Reader {
         if (machine) trace_.machine = std::move(*machine);
         return machine.has_value();
       }
+      case TraceChunk::settings: {
+        if (trace_.settings) return false;
+        trace_.settings = parse_settings(chunk.payload);
+        return trace_.settings.has_value();
+      }
       case TraceChunk::events:
         return parse_events(chunk.payload, trace_.machine.processors.size(), trace_.events);
       case TraceChunk::names:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -13,8 +14,9 @@ namespace wherry::tool {
 
 struct Trace {
   impl::TraceMachine machine;
-  std::vector<impl::TraceEvent> events;  // ordered by start time
-  std::vector<impl::TraceName> names;    // in the order in which they were given
+  std::optional<impl::TraceSettings> settings;  // traces of earlier versions have none
+  std::vector<impl::TraceEvent> events;         // ordered by start time
+  std::vector<impl::TraceName> names;           // in the order in which they were given
   impl::TraceDrops drops{};
   // Whether the program ended normally and the trace is written completely. If false, the trace
   // ends at an earlier time: the program was killed, is still running, or the disk was full.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +58,21 @@ Json machine_json(const impl::TraceMachine& machine) {
   return json;
 }
 
+// Null: the trace has no settings.
+Json settings_json(const Trace& trace) {
+  if (!trace.settings) return nullptr;
+  const impl::TraceSettings& settings = *trace.settings;
+  Json environment = Json::object();
+  for (const std::string& line : settings.environment) {
+    const std::size_t end = std::min(line.find('='), line.size());
+    environment[line.substr(0, end)] = line.substr(std::min(end + 1, line.size()));
+  }
+  return {{"policy", settings.policy},   {"policy_in_force", settings.policy_in_force},
+          {"version", settings.version}, {"kernel", settings.kernel},
+          {"cpu", settings.cpu},         {"cpus", settings.cpus},
+          {"nodes", settings.nodes},     {"environment", environment}};
+}
+
 Json names_json(const Trace& trace) {
   Json json = Json::array();
   for (const impl::TraceName& name : trace.names) {
@@ -109,11 +125,11 @@ void write_csv(const Trace& trace, Output& output) {
 }
 
 void write_json(const Trace& trace, Output& output) {
-  output.write(
-      fmt::format("{{\"machine\":{},\n\"complete\":{},\n\"end_ns\":{},\n\"dropped\":{},\n"
-                  "\"names\":{},\n\"events\":[",
-                  as_text(machine_json(trace.machine)), trace.complete, trace.end_ns,
-                  as_text(drops_json(trace)), as_text(names_json(trace))));
+  output.write(fmt::format(
+      "{{\"machine\":{},\n\"settings\":{},\n\"complete\":{},\n\"end_ns\":{},\n"
+      "\"dropped\":{},\n\"names\":{},\n\"events\":[",
+      as_text(machine_json(trace.machine)), as_text(settings_json(trace)), trace.complete,
+      trace.end_ns, as_text(drops_json(trace)), as_text(names_json(trace))));
   TraceLabels labels(trace);
   const char* separator = "\n";
   for (const TraceEvent& event : trace.events) {

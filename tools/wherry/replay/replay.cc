@@ -1,6 +1,7 @@
 #include "replay/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -29,6 +30,10 @@ class Walk {
         begins_(timeline_.size(), not_yet),
         ends_(timeline_.size(), not_yet),
         lanes_(timeline_.first_of_lane.size()) {
+    for (std::size_t p = 0; p < trap_ns_.size(); ++p)
+      trap_ns_[p] = static_cast<std::uint64_t>(timeline_.table_of({static_cast<int>(p)}).is_host()
+                                                   ? request_.costs.round_trip_host_ns
+                                                   : request_.costs.round_trip_device_ns);
     agenda_.reserve(lanes_.size());
     blocked_.reserve(lanes_.size());
   }
@@ -81,13 +86,14 @@ class Walk {
     std::ranges::push_heap(agenda_, later());
   }
 
-  // The part of the time before a fault that the trap takes. It is included in the recorded times,
-  // and is left out if there is no fault.
+  // The part of the time before a fault that the trap takes.
   std::uint64_t round_trip_ns(const Node& node) const {
-    const double ns = timeline_.table_of({node.processor}).is_host()
-                          ? request_.costs.round_trip_host_ns
-                          : request_.costs.round_trip_device_ns;
-    return std::min(node.slack_ns, static_cast<std::uint64_t>(ns));
+    const std::uint64_t whole_ns = trap_ns_[node.processor];
+    return node.untimed ? whole_ns : std::min(node.slack_ns, whole_ns);
+  }
+  // The part of it that is included in the recorded times, and is left out if there is no fault.
+  std::uint64_t recorded_trip_ns(const Node& node) const {
+    return node.untimed ? 0 : round_trip_ns(node);
   }
 
   // Schedules the lane's next node, or lets it wait for another node to end.
@@ -108,7 +114,7 @@ class Walk {
     }
     begin_ns += node.slack_ns;
     if (node.kind == Node::Kind::touch) {
-      begin_ns -= round_trip_ns(node);
+      begin_ns -= recorded_trip_ns(node);
       lane.touch = {.block = node.what,
                     .page = node.page,
                     .faulting_processor = {node.processor},
@@ -222,6 +228,7 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
+  std::array<std::uint64_t, impl::max_processors> trap_ns_{};  // of a fault, by its processor
   // Simulated times of nodes. Only accesses have a begin: when their own page is available.
   std::vector<std::uint64_t> begins_;
   std::vector<std::uint64_t> ends_;

@@ -129,7 +129,8 @@ class Builder {
            .page = in_block,
            .write = event.access == impl::EventAccess::write,
            .processor = static_cast<std::uint8_t>(event.destination),
-           .sampled = event.cause == EventCause::sample},
+           .sampled = event.cause == EventCause::sample,
+           .untimed = event.duration_ns == 0},
           event.time_ns);
     if (is_of_kernel) {
       after_news(begins_[static_cast<std::size_t>(event.destination)]);
@@ -154,7 +155,8 @@ class Builder {
     touched[block * processors + static_cast<std::size_t>(event.destination)] |=
         impl::PageMask::of({in_block, 1});
     finish(event.time_ns + event.duration_ns);
-    answers_.add_fault(event, timeline_.table_of({event.destination}), block, node());
+    if (event.duration_ns != 0)
+      answers_.add_fault(event, timeline_.table_of({event.destination}), block, node());
   }
 
   void add_launch_begin(const TraceEvent& event) {

@@ -48,6 +48,9 @@ struct Node {
   std::uint8_t write = 0;
   std::uint8_t processor = 0;
   bool sampled = false;  // the access was a sample: its page was mapped
+  // The access has no recorded duration, because another tool recorded it (`wherry import`): it was
+  // no fault, so that the time before it contains no trap.
+  bool untimed = false;
 };
 
 struct Timeline {

@@ -1,0 +1,55 @@
+// Accesses to memory that another tool recorded, in whatever format: what csv_accesses.h,
+// damon_accesses.h and perf_accesses.h read, and access_trace_writer.h writes as a trace.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "text_lines.h"
+#include "trace/event.h"
+
+namespace wherry::importing {
+
+// One access, of any number of bytes.
+struct Access {
+  static constexpr std::int8_t unknown_processor = -1;
+
+  std::uint64_t time_ns = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  // not 0; the last byte has an address
+  // Of different spaces, such as processes, equal addresses are different memory.
+  std::uint64_t space = 0;
+  std::uint32_t thread = 0;  // 0: unknown
+  std::uint32_t name = 0;    // of the thread, in Accesses::names
+  std::int8_t processor = unknown_processor;
+  impl::EventAccess kind = impl::EventAccess::none;
+};
+
+struct Accesses {
+  std::vector<Access> all;                // in any order
+  std::vector<std::string> names = {""};  // of threads; the first is that of threads without one
+  std::uint64_t end_ns = 0;               // when recording ended; 0: with the last access
+  std::uint64_t left_out = 0;             // records without an address of the program
+};
+
+// Accesses, or the first line that is wrong.
+using SourceResult = std::variant<Accesses, tool::TextError>;
+
+struct SourceSettings {
+  // A power of two of pages: what an access without a number of bytes is to.
+  std::uint64_t page_bytes = 0;
+  int devices_max = 0;  // the file names no further devices
+};
+
+// Reads the stream up to its end. Throws std::bad_alloc.
+using ReadAccesses = SourceResult (*)(std::FILE* stream, const SourceSettings& settings);
+
+// The whole page of this size around the address.
+inline Access page_access(std::uint64_t address, const SourceSettings& settings) {
+  return {.address = address & ~(settings.page_bytes - 1), .bytes = settings.page_bytes};
+}
+
+}  // namespace wherry::importing

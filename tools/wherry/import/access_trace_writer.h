@@ -1,0 +1,39 @@
+// Writes accesses as a trace (trace/trace_chunks.h) that `wherry trace` and `wherry replay` read.
+//
+// Each page of an access is a fault of the processor, without a duration: only a replay knows which
+// of them are faults under its policy. Besides, the trace has what happens to a page that no policy
+// moves: it is created where it is accessed first, and other processors map it there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "import/access_source.h"
+#include "trace/trace_bytes.h"
+
+namespace wherry::importing {
+
+struct ImportedMachine {
+  std::string program;  // what the accesses are of, for reports
+  std::string version;  // of the library
+  int devices = 0;
+  std::uint64_t capacity = 0;  // bytes of each device; 0: no limit
+};
+
+struct ImportedCounts {
+  std::uint64_t accesses = 0;  // to single pages
+  std::uint64_t pages = 0;     // different ones
+  std::uint64_t ranges = 0;
+};
+
+// Receives the file piece by piece. Returns false if no more can be written.
+using PutTrace = std::function<bool(const impl::TraceBytes&)>;
+
+// Sorts the accesses by time. Requires: there is one, and all have processors of the machine.
+// Throws std::bad_alloc.
+ImportedCounts write_access_trace(Accesses& accesses, const ImportedMachine& machine,
+                                  const PutTrace& put);
+
+}  // namespace wherry::importing
