@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "run/attachment.h"
+#include "run/first_cpus.h"
 #include "run/fork_copies.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
@@ -28,6 +29,7 @@ std::atomic<std::uint64_t> fork_bytes{0};
 
 bool start() {
   const OwnCalls own;
+  const OnFirstCpus all_cpus;
   CUdevice device = 0;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
@@ -75,6 +77,7 @@ void write_report() {
 [[gnu::constructor]] void load() {
   read_settings();
   if (settings() == nullptr) return;
+  remember_first_cpus();
   find_own_code();
   // A child of the program would replace the program's trace.
   if (!settings()->records_children && ::getppid() != settings()->tool) ::unsetenv("WHERRY_TRACE");

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Runs test programs in an emulated machine with three NUMA nodes, of which the third has no CPUs.
 
-Usage: run.py [--kernel FOLDER] [--limit SECONDS] PROGRAM [ARGUMENT...] [+ PROGRAM [ARGUMENT...]]...
+Usage: run.py [--kernel FOLDER] [--limit SECONDS] [--file FILE]... PROGRAM [ARGUMENT...]
+              [+ PROGRAM [ARGUMENT...]]...
 
-Builds a root file system from busybox, the programs and the shared libraries that they need, and
-boots it with the kernel in FOLDER (tools/setup kernel puts one into build/guest). Now and then an
+Builds a root file system from busybox, the programs, further files (--file: what a program starts,
+loads or reads) and the shared libraries that these need, each at the same path as here, and boots
+it with the kernel in FOLDER (tools/setup kernel puts one into build/guest). Now and then an
 emulated CPU stops while Linux starts; then the machine is started again. It runs each program in
 turn, also after one has failed. Prints the output of each and exits with 1 if
 one failed, else with 77 if one was skipped or the machine cannot be built here, else with 0.
@@ -34,7 +36,6 @@ mount -t devtmpfs devtmpfs /dev
 mkdir -p /dev/shm
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
-mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /dev/shm
 {environment}
 # The program writes to the second serial line, so that Linux's messages on the first are separate.
@@ -84,22 +85,36 @@ def shell_quote(word):
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def build_initrd(folder, busybox, commands, environment, mark):
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def carry(path, root):
+    """Puts the file at the same path below root, with the shared libraries that it needs."""
+    inside = root / path.lstrip("/")
+    if inside.exists():
+        return
+    inside.parent.mkdir(parents=True, exist_ok=True)
+    if not is_elf(path):
+        shutil.copy(path, inside)
+        return
+    # Debug information would be most of the image, and is not needed in the machine.
+    subprocess.run(["strip", "--strip-debug", "-o", inside, path], check=True)
+    for library in shared_libraries(path):
+        carry(library, root)
+
+
+def build_initrd(folder, busybox, commands, files, environment, mark):
     root = folder / "root"
     for name in ("bin", "dev", "proc", "sys", "tmp", "etc"):
         (root / name).mkdir(parents=True)
     shutil.copy(busybox, root / "bin/busybox")
-    for program, *_ in commands:
-        # Debug information would be most of the image, and is not needed in the machine.
-        inside = root / "bin" / pathlib.Path(program).name
-        subprocess.run(["strip", "--strip-debug", "-o", inside, program], check=True)
-        for library in shared_libraries(program):
-            target = root / library.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, target)
+    for file in [program for program, *_ in commands] + files:
+        carry(os.path.abspath(file), root)
 
     def line(program, *arguments):
-        words = ["/bin/" + pathlib.Path(program).name, *arguments]
+        words = [os.path.abspath(program), *arguments]
         return COMMAND.format(words=" ".join(map(shell_quote, words)), mark=mark)
 
     init = root / "init"
@@ -169,6 +184,7 @@ def main():
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--kernel", default="build/guest")
     parser.add_argument("--limit", type=float, default=240)
+    parser.add_argument("--file", action="append", default=[], dest="files")
     parser.add_argument("commands", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
     options = parser.parse_args()
     commands = split(options.commands, "+")
@@ -188,7 +204,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.kernel) as name:
         folder = pathlib.Path(name)
         mark = f"guest-exit-{secrets.token_hex(8)}"
-        image = build_initrd(folder, busybox, commands, environment, mark)
+        image = build_initrd(folder, busybox, commands, options.files, environment, mark)
         for _ in range(STARTS):
             console, output, in_time = boot(qemu, kernels[-1], image, folder, mark, options.limit)
             if output is not None:
