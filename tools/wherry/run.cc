@@ -222,7 +222,7 @@ int run_run(const RunOptions& options) {
       fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
                   options.attach.empty() ? "by-cpu" : joined(options.attach, ','), folder.path(),
                   ::getpid(), options.record.find("%p") != std::string::npos ? 1 : 0));
-  const char* const before = std::getenv("LD_PRELOAD");
+  const char* const before = impl::environment_value("LD_PRELOAD");
   set("LD_PRELOAD", before == nullptr ? preloaded : preloaded + ":" + before);
   StartedProgram program(options.program);
   if (program.process() < 0) return program.complain_of_start();
