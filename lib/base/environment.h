@@ -43,6 +43,8 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"PMIX_RANK", true, "the MPI rank, without the variables before"},
     {"MV2_COMM_WORLD_RANK", true, "the MPI rank, without the variables before"},
     {"SLURM_PROCID", true, "the MPI rank, without the variables before"},
+    {"PATH", true, "where `wherry run` finds the program"},
+    {"LD_PRELOAD", true, "what else is preloaded into that program"},
     {"XDG_CACHE_HOME", false, "where what was measured of this machine is kept"},
     {"HOME", false, "where that is kept without XDG_CACHE_HOME"},
 };

@@ -14,8 +14,8 @@ namespace wherry::impl {
 
 class SamplePace {
  public:
-  // `blocks_max`: how many blocks are sampled at once at the high pace. `stays_high`: the pace never
-  // falls.
+  // `blocks_max`: how many blocks are sampled at once at the high pace. `stays_high`: the pace
+  // never falls.
   explicit SamplePace(std::size_t blocks_max, bool stays_high = false)
       : blocks_max_(blocks_max), stays_high_(stays_high) {}
 

@@ -15,9 +15,7 @@ constexpr std::uint64_t most_at_once_ns = 40'000'000;
 }  // namespace
 
 UsageSampler::UsageSampler(const Parts& parts, const Limits& limits)
-    : parts_(parts),
-      always_(limits.always),
-      allowance_(limits.budget_per_mille, most_at_once_ns) {}
+    : parts_(parts), always_(limits.always), allowance_(limits.budget_per_mille, most_at_once_ns) {}
 
 void UsageSampler::start() {
   const SignalBlock no_signals;

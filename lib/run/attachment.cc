@@ -48,8 +48,7 @@ std::optional<unsigned> number_in(std::string_view text) {
 bool fits(std::string_view condition, const Thread& thread) {
   std::string_view value = condition;
   const std::string_view kind = take_until(value, '=');
-  if (kind == "name")
-    return ::fnmatch(std::string(value).c_str(), thread.name.data(), 0) == 0;
+  if (kind == "name") return ::fnmatch(std::string(value).c_str(), thread.name.data(), 0) == 0;
   const auto first = number_in(take_until(value, '-'));
   const auto last = value.empty() ? first : number_in(value);
   return kind == "index" && first && last && thread.index >= *first && thread.index <= *last;

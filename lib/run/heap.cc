@@ -46,7 +46,8 @@ std::size_t next_usable(void* memory) {
 
 // Regions are aligned to blocks. Null: the next allocator has to serve the request.
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
-  const bool fits = alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= block_bytes;
+  const bool fits =
+      alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= block_bytes;
   return fits && is_large(bytes) ? regions().allocate_object(bytes, /*zeroed=*/false) : nullptr;
 }
 
@@ -96,8 +97,8 @@ void* realloc(void* memory, std::size_t bytes) {
       return move_to_new(memory, *old_bytes, bytes);
     }
   }
-  if (is_large(bytes)) return memory == nullptr ? std::malloc(bytes)
-                                                : move_to_new(memory, next_usable(memory), bytes);
+  if (is_large(bytes))
+    return memory == nullptr ? std::malloc(bytes) : move_to_new(memory, next_usable(memory), bytes);
   return Real<"realloc", void*(void*, std::size_t)>::get()(memory, bytes);
 }
 

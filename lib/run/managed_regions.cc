@@ -242,9 +242,8 @@ bool ManagedRegions::grow_mapping(Range now, std::size_t bytes) {
   Region& region = regions_.at(start);
   const std::uintptr_t end = now.start + bytes;
   const auto next = std::next(piece);
-  const std::uintptr_t limit = next != pieces_.end() && next->second.region == start
-                                   ? next->first
-                                   : start + region.bytes;
+  const std::uintptr_t limit =
+      next != pieces_.end() && next->second.region == start ? next->first : start + region.bytes;
   if (region.is_object || region.is_private || end > limit) return false;
   region.live += end - now.end;
   note_bytes(static_cast<std::ptrdiff_t>(end - now.end));

@@ -18,7 +18,6 @@
 #include <optional>
 #include <vector>
 
-
 namespace wherry::run {
 
 inline constexpr std::size_t page_bytes = 4096;
@@ -29,7 +28,14 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
 }
 
 // Why memory became private, for the report.
-enum class Reason { protection, remapping, locking, replacement, advice, count };
+enum class Reason {
+  protection,
+  remapping,
+  locking,
+  replacement,
+  advice,
+  count
+};
 
 class ManagedRegions {
  public:

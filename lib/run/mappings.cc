@@ -198,8 +198,8 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   regions().make_private(*range, Reason::remapping);
   void* const moved = next();
   // Linux moves no more than one mapping.
-  if (moved == MAP_FAILED && errno == EFAULT && flags == MREMAP_MAYMOVE &&
-      bytes > range->bytes() && is_plain(*range))
+  if (moved == MAP_FAILED && errno == EFAULT && flags == MREMAP_MAYMOVE && bytes > range->bytes() &&
+      is_plain(*range))
     return copy_elsewhere(*range, round_up(bytes, page_bytes));
   constexpr int keeps_old = 4;  // MREMAP_DONTUNMAP
   if (moved == MAP_FAILED || (flags & keeps_old) != 0) return moved;

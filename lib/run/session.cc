@@ -20,7 +20,13 @@
 namespace wherry::run {
 namespace {
 
-enum class State { not_loaded, loaded, starting, running, off };
+enum class State {
+  not_loaded,
+  loaded,
+  starting,
+  running,
+  off
+};
 std::atomic<State> state{State::not_loaded};
 CUcontext the_context = nullptr;
 std::atomic<std::uint64_t> forks{0};
@@ -57,8 +63,9 @@ void write_report() {
                fork_bytes.load());
   for (int i = 0; i < static_cast<int>(Reason::count); ++i)
     std::fprintf(file, "%s%" PRIu64, i == 0 ? "" : ",", counts.made_private[i]);
-  std::fprintf(file, "],\"faults\":%" PRIu64 ",\"bytes_copied\":%" PRIu64 ",\"thrashing\":%" PRIu64
-                     ",\"service_ns\":%" PRIu64 ",\"processors\":[",
+  std::fprintf(file,
+               "],\"faults\":%" PRIu64 ",\"bytes_copied\":%" PRIu64 ",\"thrashing\":%" PRIu64
+               ",\"service_ns\":%" PRIu64 ",\"processors\":[",
                stats.faults_missing + stats.faults_minor + stats.faults_write_protect,
                stats.bytes_copied, stats.thrashing_detected, stats.service_ns);
   for (std::uint64_t i = 0; i < stats.processors; ++i) {

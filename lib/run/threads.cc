@@ -47,8 +47,8 @@ extern "C" {
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
                    void* argument) noexcept {
-  const auto next =
-      Real<"pthread_create", int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>::get();
+  const auto next = Real<"pthread_create",
+                         int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>::get();
   if (settings() == nullptr) return next(thread, attributes, function, argument);
   const bool is_own = OwnCalls::active();
   if (!is_own && rules_matter()) (void)is_running();

@@ -42,8 +42,7 @@ OrdinaryUse::Result OrdinaryUse::save_pages(PageSpan pages, int fd, std::uint64_
   std::vector<std::byte> contents(block_size);
   Result result = Result::done;
   parts_.blocks.for_each_used(
-      block_of(pages.first), block_of(pages.end() - 1).next(),
-      [&](BlockIndex index, Block& state) {
+      block_of(pages.first), block_of(pages.end() - 1).next(), [&](BlockIndex index, Block& state) {
         if (result != Result::done) return;
         const PageRun run = run_in_block(index, pages);
         PageMask present;

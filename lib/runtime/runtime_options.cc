@@ -119,8 +119,9 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
   options.copying.pool_files = static_cast<unsigned>(std::min<std::uint64_t>(
       options.copying.pool_files, std::bit_floor(std::max<std::uint64_t>(1, pool_files_max))));
   if (!parse_sampling(environment("WHERRY_SAMPLING"), options)) {
-    error.message = fmt::format("WHERRY_SAMPLING: '{}' is not a percentage from 0 to 50, with or without ',always'",
-                                environment("WHERRY_SAMPLING"));
+    error.message = fmt::format(
+        "WHERRY_SAMPLING: '{}' is not a percentage from 0 to 50, with or without ',always'",
+        environment("WHERRY_SAMPLING"));
     return std::nullopt;
   }
   options.policy = chosen.source;

@@ -3,7 +3,6 @@
 // and without `wherry run` it prints the same.
 //
 // Usage: memory_calls SEED STEPS
-#define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -40,7 +39,9 @@ static uint64_t next(void) {
   return state;
 }
 
-static void add(uint64_t value) { sum = (sum ^ value) * 1099511628211ull; }
+static void add(uint64_t value) {
+  sum = (sum ^ value) * 1099511628211ull;
+}
 
 static void fail(const char* what) {
   printf("%s failed: %s\n", what, strerror(errno));
@@ -171,8 +172,8 @@ static void change_mapping(struct Slot* slot) {
     default: {  // moved to a place that the program chooses
       void* const place = mmap(NULL, slot->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (place == MAP_FAILED) fail("mmap of a place");
-      void* const moved = mremap(slot->memory, slot->bytes, slot->bytes,
-                                 MREMAP_MAYMOVE | MREMAP_FIXED, place);
+      void* const moved =
+          mremap(slot->memory, slot->bytes, slot->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
       // Linux moves no range that has parts with several rights.
       if (moved == MAP_FAILED) {
         munmap(place, slot->bytes);
@@ -223,7 +224,9 @@ static void fork_once(void) {
 }
 
 static sigjmp_buf back;
-static void jump_back(int signal) { siglongjmp(back, signal); }
+static void jump_back(int signal) {
+  siglongjmp(back, signal);
+}
 
 // A guard page raises a signal that the program handles.
 static void hit_guard(struct Slot* slot) {

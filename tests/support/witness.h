@@ -47,8 +47,8 @@ class Witness {
   std::uint32_t writers(const void* address) const;
   // The bytes that the pool's file occupies.
   std::uint64_t pool_bytes(int processor) const;
-  // The same without pages of zeros, some of which may be leftovers. Reads the whole pool. Requires:
-  // each page in use has another content.
+  // The same without pages of zeros, some of which may be leftovers. Reads the whole pool.
+  // Requires: each page in use has another content.
   std::uint64_t used_bytes(int processor) const;
   // Whether used_bytes() exceeds the limit. Reads the pool only if pool_bytes() does.
   bool exceeds(int processor, std::uint64_t bytes) const;

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <sstream>
 
+#include "base/environment.h"
 #include "os/files/elf_file.h"
 
 namespace wherry::tool {
@@ -16,7 +16,7 @@ namespace {
 // Where execvp() finds the program; empty: nowhere.
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
-  const char* const path = std::getenv("PATH");
+  const char* const path = impl::environment_value("PATH");
   std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string file = (folder.empty() ? "." : folder) + "/" + name;

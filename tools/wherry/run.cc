@@ -23,6 +23,7 @@
 #include "runtime/policy_source.h"
 #include "runtime/topology_text.h"
 #include "started_program.h"
+#include "trap/trap_choice.h"
 #include "trial_file.h"
 
 namespace wherry::tool {
@@ -91,13 +92,13 @@ bool is_role(std::string_view text) {
 std::string why_not_rule(const std::string& rule) {
   const std::size_t colon = rule.rfind(':');
   const std::string_view condition = std::string_view(rule).substr(0, colon);
-  const bool is_whole = colon == std::string::npos
-                            ? is_role(rule)
-                            : is_role(std::string_view(rule).substr(colon + 1)) &&
-                                  (condition.starts_with("name=") ||
-                                   (condition.starts_with("index=") && condition.size() > 6 &&
-                                    condition.find_first_not_of("0123456789-", 6) ==
-                                        std::string_view::npos));
+  const bool is_whole =
+      colon == std::string::npos
+          ? is_role(rule)
+          : is_role(std::string_view(rule).substr(colon + 1)) &&
+                (condition.starts_with("name=") ||
+                 (condition.starts_with("index=") && condition.size() > 6 &&
+                  condition.find_first_not_of("0123456789-", 6) == std::string_view::npos));
   if (is_whole && rule.find_first_of(",;") == std::string::npos) return {};
   return fmt::format(
       "--attach {}: use by-cpu, host, name=PATTERN:WHO or index=N[-M]:WHO, where WHO is host, "
@@ -144,8 +145,11 @@ std::string libraries() {
     return (fs::exists(inside) ? inside : found.library / name).string();
   };
   std::vector<std::string> list{in("run", "libwherry_run.so.0")};
-  const auto access = impl::permissions().userfaultfd();
-  if (!impl::serves_system_calls(access)) list.push_back(in("io", "libwherry_io.so.0"));
+  // If no trap can be chosen, the library says so in the program.
+  const auto trap = impl::choose_trap(impl::environment("WHERRY_TRAP"), impl::permissions(), {});
+  const auto* const chosen = std::get_if<impl::TrapChoice>(&trap);
+  if (chosen != nullptr && !impl::serves_system_calls(chosen->mode))
+    list.push_back(in("io", "libwherry_io.so.0"));
   list.push_back(in("", "libwherry.so.0"));
   for (const std::string& file : list) {
     if (fs::exists(file)) continue;
@@ -218,7 +222,7 @@ int run_run(const RunOptions& options) {
       fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
                   options.attach.empty() ? "by-cpu" : joined(options.attach, ','), folder.path(),
                   ::getpid(), options.record.find("%p") != std::string::npos ? 1 : 0));
-  const char* const before = std::getenv("LD_PRELOAD");
+  const char* const before = impl::environment_value("LD_PRELOAD");
   set("LD_PRELOAD", before == nullptr ? preloaded : preloaded + ":" + before);
   StartedProgram program(options.program);
   if (program.process() < 0) return program.complain_of_start();

@@ -68,29 +68,27 @@ void RunReport::print(bool by_signal) const {
     return;
   }
   const auto number = [&](const char* name) { return sum_.at(name).get<std::uint64_t>(); };
-  say(fmt::format("{} in {} and {}, at most {:.0f} MiB at a time in {}; {} took {:.2f} s",
-                  "managed memory", count_of(number("objects"), "allocation"),
-                  count_of(number("mappings"), "mapping"),
-                  static_cast<double>(number("most_bytes")) / mebibyte,
-                  count_of(processes, "process", "es"), count_of(number("faults"), "fault"),
-                  static_cast<double>(number("service_ns")) * 1e-9));
+  say(fmt::format(
+      "{} in {} and {}, at most {:.0f} MiB at a time in {}; {} took {:.2f} s", "managed memory",
+      count_of(number("objects"), "allocation"), count_of(number("mappings"), "mapping"),
+      static_cast<double>(number("most_bytes")) / mebibyte, count_of(processes, "process", "es"),
+      count_of(number("faults"), "fault"), static_cast<double>(number("service_ns")) * 1e-9));
   const json& processors = sum_.at("processors");
   for (std::size_t i = 0; i < processors.size(); ++i) {
     const auto pages = [&](const char* name) {
       return processors[i].at(name).get<double>() * page_mebibytes;
     };
     if (pages("populated") + pages("migrated_in") + pages("mapped_remotely") == 0) continue;
-    say(fmt::format("{}: {:.0f} MiB created, {:.0f} moved in, {:.0f} moved out ({} evicted), "
-                    "{:.0f} mapped from elsewhere",
-                    i == 0 ? "host" : fmt::format("device {}", i - 1), pages("populated"),
-                    pages("migrated_in"), pages("migrated_out"),
-                    count_of(processors[i].at("evicted").get<std::uint64_t>(), "block"),
-                    pages("mapped_remotely")));
+    say(fmt::format(
+        "{}: {:.0f} MiB created, {:.0f} moved in, {:.0f} moved out ({:.0f} evicted), "
+        "{:.0f} mapped from elsewhere",
+        i == 0 ? "host" : fmt::format("device {}", i - 1), pages("populated"), pages("migrated_in"),
+        pages("migrated_out"), pages("evicted"), pages("mapped_remotely")));
   }
   for (std::size_t i = 0; i < reasons.size(); ++i)
     if (const auto times = sum_.at("made_private")[i].get<std::uint64_t>(); times != 0)
-      say(fmt::format("{} became ordinary memory because of {}",
-                      count_of(times, "managed range"), reasons[i]));
+      say(fmt::format("{} became ordinary memory because of {}", count_of(times, "managed range"),
+                      reasons[i]));
   if (const std::uint64_t forks = number("forks"); forks != 0)
     say(fmt::format("{} got copies of {:.0f} MiB", count_of(forks, "forked child", "ren"),
                     static_cast<double>(number("fork_bytes")) / mebibyte));

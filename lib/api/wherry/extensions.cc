@@ -106,7 +106,10 @@ CUresult wherrySavePages(CUdeviceptr ptr, size_t bytes, int fd, off_t offset) {
 }
 CUresult wherryMakePrivate(CUdeviceptr ptr) {
   return enter([&](Driver& driver) {
-    return to_result(driver.runtime().ordinary_use().make_private(ptr));
+    const auto result = driver.runtime().ordinary_use().make_private(ptr);
+    if (result == OrdinaryUse::Result::done)
+      (void)driver.memory().take(ptr, [](const MemoryRecord&) { return true; });
+    return to_result(result);
   });
 }
 

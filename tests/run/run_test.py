@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""`wherry run`: programs that know nothing of Wherry print what they print without it.
+
+Usage: run_test.py PROGRAM FOLDER
+  FOLDER     has the test programs
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tools"))
+import cli_test  # noqa: E402
+from cli_test import Case, wherry  # noqa: E402
+
+SCALE = float(os.environ.get("WHERRY_TEST_SCALE", "1"))
+SEED = int(os.environ.get("WHERRY_TEST_SEED", "1"))
+FOLDER = pathlib.Path()
+
+# Two small devices whose threads take pages from each other and from the host.
+DEVICES = ["--devices", "capacity=8M;capacity=16M", "--attach", "index=0:0",
+           "--attach", "index=1-1000:1"]
+# In the order of the report's list.
+REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice"]
+ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc_minimal.so.4"]
+
+
+def program(name):
+    return FOLDER / f"run_{name}"
+
+
+def plain(*command, environment=None, **more):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("WHERRY_", "CUDA_"))}
+    return subprocess.run([*map(str, command)], env=clean | (environment or {}),
+                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+                          **more)
+
+
+class Same(Case):
+    def assert_same(self, command, options=(), environment=None):
+        """Runs the command without and with `wherry run`; returns the report of the latter."""
+        before = plain(*command, environment=environment)
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report"
+            after = wherry("run", *options, "--report", report, "--", *command,
+                           environment=environment)
+            self.assertEqual(after.stdout, before.stdout, after.stderr)
+            self.assertEqual(after.returncode, before.returncode, after.stderr)
+            return json.loads(report.read_text())
+
+    def managed(self, report):
+        self.assertGreater(report["processes"], 0)
+        self.assertGreater(report["objects"] + report["mappings"], 0)
+        return report
+
+
+class MemoryCalls(Same):
+    """Random sequences of all calls that allocate, change and free memory."""
+
+    def run_seeds(self, count, options, environment=None):
+        made_private = [0] * len(REASONS)
+        for i in range(count):
+            seed = SEED * 1000 + i
+            with self.subTest(seed=seed, options=options):
+                report = self.managed(self.assert_same(
+                    [program("memory_calls"), seed, 300], options, environment))
+                for j, times in enumerate(report["made_private"]):
+                    made_private[j] += times
+        return made_private
+
+    def test_the_same_is_found_where_pages_move(self):
+        count = max(2, int(12 * SCALE))
+        made_private = self.run_seeds(count, [*DEVICES, "--policy", "migrate-always"])
+        if count >= 12:
+            for reason, times in zip(REASONS[:4], made_private):
+                self.assertGreater(times, 0, f"no memory became private by {reason}")
+
+    def test_the_same_is_found_under_other_policies(self):
+        for policy in ("uvm", "adaptive", "remote-always"):
+            self.run_seeds(max(1, int(3 * SCALE)), [*DEVICES, "--policy", policy])
+
+    def test_the_same_is_found_without_devices_and_with_small_allocations_managed(self):
+        self.run_seeds(max(1, int(3 * SCALE)), ["--min-size", "64K"])
+
+    def test_the_same_is_found_with_other_traps(self):
+        for trap in ("mprotect", "sigbus"):
+            self.run_seeds(1, [*DEVICES, "--policy", "migrate-always"], {"WHERRY_TRAP": trap})
+
+    def test_the_same_is_found_with_other_allocators(self):
+        for library in ALLOCATORS:
+            path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
+            self.assertTrue(path.exists(), f"{library} is not installed (tools/packages.txt)")
+            self.run_seeds(1, DEVICES, {"LD_PRELOAD": str(path)})
+
+    def test_mappings_of_an_allocator_inside_of_the_program_are_managed(self):
+        report = self.managed(self.assert_same([program("own_allocator")], DEVICES))
+        self.assertGreater(report["mappings"], 3)
+        self.assertEqual(sum(report["made_private"]), 0)
+
+
+class Processes(Same):
+    def test_every_way_to_start_a_process(self):
+        report = self.assert_same([program("processes")], DEVICES)
+        # The first one, and those that exec started: each has managed memory of its own. (The first
+        # one ends in an exec, and has no report.)
+        self.assertGreaterEqual(report["processes"], 4)
+
+    def test_forked_children_are_counted_with_what_they_got(self):
+        report = self.assert_same(
+            ["/usr/bin/python3", "-c",
+             "import os\n"
+             "a = bytearray(32 << 20)\n"
+             "a[5] = 7\n"
+             "if os.fork() == 0:\n"
+             "    print(a[5], sum(a), flush=True); a[5] = 8; os._exit(0)\n"
+             "os.wait(); print(a[5])\n"])
+        self.assertEqual(report["forks"], 1)
+        self.assertGreaterEqual(report["fork_bytes"], 32 << 20)
+
+
+class RealPrograms(Same):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.text = pathlib.Path(cls.folder.name) / "text"
+        lines = (f"{i * 2654435761 % 1000003} line {i}\n" for i in range(200000))
+        cls.text.write_text("".join(lines))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_sort(self):
+        self.managed(self.assert_same(["sort", "--parallel=2", "-S", "20M", self.text], DEVICES))
+
+    def test_xz(self):
+        self.managed(self.assert_same(
+            ["sh", "-c", f"xz -3 -T2 -c {self.text} | tee /dev/null | xz -d | cksum"], DEVICES))
+
+    def test_a_compiler(self):
+        source = pathlib.Path(self.folder.name) / "program.cc"
+        source.write_text("#include <map>\n#include <regex>\n#include <string>\n"
+                          "std::map<std::string, std::regex> all;\n")
+        self.managed(self.assert_same(
+            ["sh", "-c", f"g++ -O1 -S -o - {source} | cksum"]))
+
+    def test_numpy(self):
+        self.managed(self.assert_same(
+            ["/usr/bin/python3", "-c",
+             "import numpy, subprocess\n"
+             "a = numpy.random.RandomState(3).rand(500, 500)\n"
+             "print((a @ a).sum(), abs(numpy.fft.fft2(a)).sum(), numpy.sort(a.ravel())[1000])\n"
+             "print(subprocess.run(['echo', 'hello'], capture_output=True).stdout)\n"], DEVICES))
+
+
+class Interface(Same):
+    def test_threads_count_as_the_rules_say(self):
+        device = 1  # after the host
+        report = self.assert_same([program("thread_rules")],
+                                  ["--devices", "capacity=64M;capacity=64M",
+                                   "--attach", "name=solver-*:1"])
+        processors = report["processors"]
+        block = 512
+        self.assertGreaterEqual(processors[1 + device]["populated"], 8 * block)
+        self.assertGreater(processors[0]["populated"], 0)
+        self.assertEqual(processors[1]["populated"], 0)
+        report = self.assert_same([program("thread_rules")],
+                                  ["--devices", "capacity=64M;capacity=64M",
+                                   "--attach", "index=2:0", "--attach", "host"])
+        processors = report["processors"]
+        self.assertGreaterEqual(processors[1]["populated"], 4 * block)
+        self.assertEqual(processors[2]["populated"], 0)
+
+    def test_the_exit_code_and_signals_are_the_program_s(self):
+        self.assertEqual(wherry("run", "--", "sh", "-c", "exit 7").returncode, 7)
+        done = wherry("run", "--", "sh", "-c", "kill -TERM $$")
+        self.assertEqual(done.returncode, 128 + signal.SIGTERM)
+        done = wherry("run", "--", "/no/such/program")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("No such file", done.stderr)
+
+    def test_the_summary_is_on_stderr_and_can_be_left_out(self):
+        command = ["/usr/bin/python3", "-c", "print(len(bytes(9 << 20)))"]
+        done = wherry("run", "--", *command)
+        self.assertEqual(done.stdout, f"{9 << 20}\n")
+        self.assertIn("wherry run: managed memory in", done.stderr)
+        self.assertEqual(wherry("run", "--quiet", "--", *command).stderr, "")
+        self.assertIn("no allocation was large enough", wherry("run", "--", "true").stderr)
+
+    def test_wrong_options_are_named_and_the_program_is_not_run(self):
+        for options, words in [
+                (["--attach", "somewhere"], "--attach somewhere: use by-cpu"),
+                (["--attach", "index=x:1"], "--attach index=x:1: use by-cpu"),
+                (["--devices", "kind=isolated"], "use kind=coherent"),
+                (["--devices", "capacity=oops"], "WHERRY_DEVICES"),
+                (["--policy", "nonsense"], "--policy: "),
+                (["--min-size", "1K"], "--min-size: the least is 64K"),
+                (["--report", "/no/such/folder/file"], "cannot write /no/such/folder/file"),
+                (["--record", "/no/such/folder/file"], "cannot write /no/such/folder/file")]:
+            with self.subTest(options=options):
+                done = wherry("run", *options, "--", "echo", "ran")
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(words, done.stderr)
+                self.assertIn("was not run", done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_static_programs_are_left_alone_with_a_line(self):
+        done = wherry("run", "--", "/bin/busybox", "echo", "hello")
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+        self.assertEqual(done.stderr,
+                         "wherry: /bin/busybox runs without Wherry: it is linked statically\n")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make a file of another user")
+    def test_set_uid_programs_are_left_alone_with_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            copy = pathlib.Path(folder) / "copy"
+            shutil.copy("/bin/echo", copy)
+            os.chown(copy, 65534, 65534)
+            os.chmod(copy, 0o4755)
+            done = wherry("run", "--", copy, "hello")
+            self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+            self.assertIn("runs with more rights than its user has", done.stderr)
+
+    def test_a_trace_is_of_the_program_and_not_of_its_children(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace"
+            child = "/usr/bin/python3 -c 'bytes(9 << 20)'"
+            done = wherry("run", "--record", trace, "--", "/usr/bin/python3", "-c",
+                          f"import os; a = bytearray(64 << 20); os.system(\"{child}\")")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(os.listdir(folder), ["trace"])
+            events = json.loads(wherry("trace", trace, "--format", "json").stdout)["events"]
+            allocated = [event["bytes"] for event in events if event["kind"] == "allocation"]
+            self.assertGreaterEqual(max(allocated), 64 << 20)
+            done = wherry("run", "--record", pathlib.Path(folder) / "%p", "--", "sh", "-c",
+                          f"{child}; {child}")
+            self.assertEqual(len(os.listdir(folder)), 3, done.stderr)
+
+    def test_samples_are_recorded_for_programs_that_never_fault(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace"
+            code = ("import time\na = bytearray(16 << 20)\nend = time.monotonic() + 1.5\n"
+                    "while time.monotonic() < end: sum(a[::4096])\n")
+            done = wherry("run", "--sample", "5", "--record", trace, "--", "/usr/bin/python3", "-c",
+                          code)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            events = json.loads(wherry("trace", trace, "--format", "json").stdout)["events"]
+            samples = [event for event in events
+                       if event["kind"] == "fault" and event["cause"] == "sample"]
+            self.assertGreater(len(samples), 20)
+
+    def test_a_killed_program_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = ("import os, time\na = bytearray(32 << 20)\n"
+                    "print(os.getpid(), flush=True)\ntime.sleep(60)\n")
+            tool = subprocess.Popen(
+                [cli_test.PROGRAM, "run", "--", "/usr/bin/python3", "-c", code],
+                env=os.environ | {"TMPDIR": folder}, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+            process = int(tool.stdout.readline())
+            os.kill(process, signal.SIGKILL)
+            _, errors = tool.communicate(timeout=30)
+            self.assertEqual(tool.returncode, 128 + signal.SIGKILL)
+            self.assertIn("no summary", errors)
+            self.assertEqual(os.listdir(folder), [])
+            for _ in range(100):
+                if not pathlib.Path(f"/proc/{process}").exists():
+                    break
+                time.sleep(0.05)
+            self.assertFalse(pathlib.Path(f"/proc/{process}").exists())
+
+
+if __name__ == "__main__":
+    cli_test.PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
+    FOLDER = pathlib.Path(sys.argv[2]).resolve()
+    del sys.argv[1:3]
+    print(f"WHERRY_TEST_SEED={SEED} WHERRY_TEST_SCALE={SCALE}")
+    unittest.main()
