@@ -258,6 +258,24 @@ class Interface(Same):
                        if event["kind"] == "fault" and event["cause"] == "sample"]
             self.assertGreater(len(samples), 20)
 
+    def test_the_library_s_threads_have_the_cpus_that_the_program_began_with(self):
+        code = ("import os, time\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+                "a = bytearray(16 << 20)\n"
+                "def threads():\n"
+                "  return {open(f'/proc/self/task/{thread}/comm').read().strip(): int(thread)\n"
+                "          for thread in os.listdir('/proc/self/task')}\n"
+                "while 'wherry-usage' not in threads(): time.sleep(0.01)\n"
+                "for name, thread in threads().items():\n"
+                "  print(name, *sorted(os.sched_getaffinity(thread)))\n")
+        done = wherry("run", "--quiet", "--", "/usr/bin/python3", "-c", code)
+        cpus = {}
+        for line in done.stdout.splitlines():
+            name, *numbers = line.split()
+            cpus[name] = [int(number) for number in numbers]
+        mine = sorted(os.sched_getaffinity(0))
+        self.assertEqual(cpus.get("wherry-usage"), mine, done.stderr)
+        self.assertEqual(cpus.get("python3"), mine[:1])
+
     def test_a_killed_program_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             code = ("import os, time\na = bytearray(32 << 20)\n"
