@@ -267,7 +267,8 @@ class Interface(Same):
                 "while 'wherry-usage' not in threads(): time.sleep(0.01)\n"
                 "for name, thread in threads().items():\n"
                 "  print(name, *sorted(os.sched_getaffinity(thread)))\n")
-        done = wherry("run", "--quiet", "--", "/usr/bin/python3", "-c", code)
+        # Python itself begins with smaller allocations.
+        done = wherry("run", "--quiet", "--min-size", "8M", "--", "/usr/bin/python3", "-c", code)
         cpus = {}
         for line in done.stdout.splitlines():
             name, *numbers = line.split()
