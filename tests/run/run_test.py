@@ -230,6 +230,18 @@ class Interface(Same):
             self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
             self.assertIn("runs with more rights than its user has", done.stderr)
 
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_programs_whose_system_calls_would_fail_are_left_alone_with_a_line(self):
+        setting = pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip()
+        if setting == "1" or os.access("/dev/userfaultfd", os.R_OK, effective_ids=False) and \
+                pathlib.Path("/dev/userfaultfd").stat().st_mode & 0o004:
+            self.skipTest("every user may use a full userfaultfd here")
+        done = plain("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                     "--bounding-set", "-all", cli_test.PROGRAM, "run", "--", "echo", "hello")
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+        self.assertIn("echo runs without Wherry: its system calls would fail", done.stderr)
+        self.assertIn("sysctl vm.unprivileged_userfaultfd=1", done.stderr)
+
     def test_a_trace_is_of_the_program_and_not_of_its_children(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "trace"
