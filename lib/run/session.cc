@@ -14,6 +14,7 @@
 #include "run/fork_copies.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/own_files.h"
 #include "run/settings.h"
 
 namespace wherry::run {
@@ -34,6 +35,7 @@ std::atomic<std::uint64_t> fork_bytes{0};
 
 bool start() {
   const OwnCalls own;
+  const OwnFiles files;
   CUdevice device = 0;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
@@ -116,6 +118,7 @@ bool use_context() {
 
 void become_child() {
   state = State::off;
+  forget_own_files();
 }
 
 void note_fork_copies(unsigned long bytes) {

@@ -126,6 +126,22 @@ class Processes(Same):
         self.assertGreaterEqual(report["fork_bytes"], 32 << 20)
 
 
+    def test_a_program_that_closes_all_files_keeps_its_memory(self):
+        report = self.assert_same(
+            ["/usr/bin/python3", "-c",
+             "import os\n"
+             "a = bytearray(16 << 20)\n"
+             "os.closerange(3, 1 << 16)\n"
+             "for i in range(3, 3000):\n"
+             "    try: os.close(i); print('closed', i)\n"
+             "    except OSError: pass\n"
+             "print(os.open('/dev/null', 0))\n"
+             "b = bytearray(16 << 20)\n"
+             "a[7] = 1\n"
+             "print(sum(a[::4096]), sum(b[7::4096]))\n"])
+        self.assertGreaterEqual(report["most_bytes"], 32 << 20)
+
+
 class RealPrograms(Same):
     @classmethod
     def setUpClass(cls):
