@@ -77,18 +77,18 @@ class MemoryCalls(Same):
         return made_private
 
     def test_the_same_is_found_where_pages_move(self):
-        count = max(2, int(12 * SCALE))
+        count = max(2, int(8 * SCALE))
         made_private = self.run_seeds(count, [*DEVICES, "--policy", "migrate-always"])
-        if count >= 12:
+        if count >= 8:
             for reason, times in zip(REASONS[:4], made_private):
                 self.assertGreater(times, 0, f"no memory became private by {reason}")
 
     def test_the_same_is_found_under_other_policies(self):
         for policy in ("uvm", "adaptive", "remote-always"):
-            self.run_seeds(max(1, int(3 * SCALE)), [*DEVICES, "--policy", policy])
+            self.run_seeds(max(1, int(2 * SCALE)), [*DEVICES, "--policy", policy])
 
     def test_the_same_is_found_without_devices_and_with_small_allocations_managed(self):
-        self.run_seeds(max(1, int(3 * SCALE)), ["--min-size", "64K"])
+        self.run_seeds(max(1, int(2 * SCALE)), ["--min-size", "64K"])
 
     def test_the_same_is_found_with_other_traps(self):
         for trap in ("mprotect", "sigbus"):
