@@ -52,7 +52,9 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
 }
 
 void* move_to_new(void* old, std::size_t old_bytes, std::size_t bytes) {
-  void* const memory = std::malloc(bytes);
+  void* memory = nullptr;
+  if (bytes > old_bytes && is_large(bytes)) memory = regions().allocate_grown_object(bytes);
+  if (memory == nullptr) memory = std::malloc(bytes);
   if (memory == nullptr) return nullptr;
   std::memcpy(memory, old, old_bytes < bytes ? old_bytes : bytes);
   std::free(old);

@@ -116,10 +116,10 @@ std::optional<ManagedRegions::Kept> ManagedRegions::take_kept(std::size_t bytes)
   return taken;
 }
 
-void* ManagedRegions::allocate_object(std::size_t bytes, bool zeroed) {
-  if (bytes > SIZE_MAX - block_bytes) return nullptr;
+void* ManagedRegions::place_object(std::size_t bytes, std::size_t reserved, bool zeroed) {
+  if (reserved > SIZE_MAX - block_bytes) return nullptr;
   const OwnCalls own;
-  Kept memory{0, round_up(bytes, block_bytes)};
+  Kept memory{0, round_up(reserved, block_bytes)};
   if (const auto kept = take_kept(memory.bytes)) {
     memory = *kept;
     if (zeroed) std::memset(reinterpret_cast<void*>(memory.start), 0, bytes);
@@ -179,10 +179,10 @@ bool ManagedRegions::free_object(void* object) {
 
 // ---- Mappings
 
-void* ManagedRegions::allocate_mapping(std::size_t bytes) {
-  if (bytes > SIZE_MAX - block_bytes) return nullptr;
+void* ManagedRegions::place_mapping(std::size_t bytes, std::size_t reserved) {
+  if (reserved > SIZE_MAX - block_bytes) return nullptr;
   const OwnCalls own;
-  const std::size_t whole = round_up(bytes, block_bytes);
+  const std::size_t whole = round_up(reserved, block_bytes);
   const std::uintptr_t start = allocate_region(whole);
   if (start == 0) return nullptr;
   const Lock lock(lock_);

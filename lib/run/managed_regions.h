@@ -62,7 +62,16 @@ class ManagedRegions {
 
   // Managed memory for an object of `bytes` > 0, aligned to blocks. `zeroed`: its bytes are zero.
   // Null: there is none; the caller uses ordinary memory.
-  void* allocate_object(std::size_t bytes, bool zeroed);
+  void* allocate_object(std::size_t bytes, bool zeroed) {
+    return place_object(bytes, bytes, zeroed);
+  }
+  // The same for an object or a mapping that has grown to this size, and may grow further: Wherry
+  // cannot move pages to other addresses, so it reserves addresses after it. Otherwise a program
+  // that lets an array grow step by step would have it copied at each step.
+  void* allocate_grown_object(std::size_t bytes) {
+    return place_object(bytes, with_room(bytes), /*zeroed=*/false);
+  }
+  void* allocate_grown_mapping(std::size_t bytes) { return place_mapping(bytes, with_room(bytes)); }
   // How many bytes the object may use, which is no less than was asked for; nothing: no object of
   // this kind begins there.
   std::optional<std::size_t> object_bytes(const void* object) const;
@@ -73,7 +82,7 @@ class ManagedRegions {
 
   // ---- Mappings
 
-  void* allocate_mapping(std::size_t bytes);
+  void* allocate_mapping(std::size_t bytes) { return place_mapping(bytes, bytes); }
   // Takes the range away from the program. Parts outside of all pieces are left for the caller.
   void unmap(Range range, std::vector<Range>& outside);
   // Makes a piece longer where it is, with zeros. False: there is no room.
@@ -128,6 +137,13 @@ class ManagedRegions {
     std::uintptr_t start = 0;
     std::size_t bytes = 0;
   };
+
+  static std::size_t with_room(std::size_t bytes) {
+    return bytes > SIZE_MAX / 2 ? bytes : bytes + bytes / 2;
+  }
+  // `reserved`: how many bytes the region has at least.
+  void* place_object(std::size_t bytes, std::size_t reserved, bool zeroed);
+  void* place_mapping(std::size_t bytes, std::size_t reserved);
 
   // Each of these requires the lock.
   void enter(std::uintptr_t start, std::size_t bytes, std::size_t used, bool is_object);

@@ -91,7 +91,7 @@ int unmap(Range range) {
 
 // Has the contents in other memory, of this size. Requires: the range is readable.
 void* copy_elsewhere(Range old, std::size_t bytes) {
-  void* moved = regions().allocate_mapping(bytes);
+  void* moved = regions().allocate_grown_mapping(bytes);
   if (moved == nullptr)
     moved = Real<"mmap", Mmap>::get()(nullptr, bytes, PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

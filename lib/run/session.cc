@@ -15,6 +15,7 @@
 #include "run/fork_copies.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/own_files.h"
 #include "run/settings.h"
 
 namespace wherry::run {
@@ -36,6 +37,7 @@ std::atomic<std::uint64_t> fork_bytes{0};
 bool start() {
   const OwnCalls own;
   const OnFirstCpus all_cpus;
+  const OwnFiles files;
   CUdevice device = 0;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
@@ -119,6 +121,7 @@ bool use_context() {
 
 void become_child() {
   state = State::off;
+  forget_own_files();
 }
 
 void note_fork_copies(unsigned long bytes) {

@@ -125,9 +125,9 @@ void OrdinaryUse::make_private(BlockIndex index, PageRun run, Substitute& own) {
       return error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory;
     parts_.engine.release(block, run);
     // A later change of the host's view would replace the private memory.
-    for (const PageRun part : runs_of(PageMask::of(run) & state.foreign(host))) {
-      state.switch_begun(host, part);
-      state.switched(host, part, host);
+    for (const PageRun part : runs_of(PageMask::of(run) & block.state.foreign(host))) {
+      block.state.switch_begun(host, part);
+      block.state.switched(host, part, host);
     }
     return OpStatus::ok;
   });

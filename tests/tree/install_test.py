@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The files of `meson install` suffice for a C and a C++ program: headers, both libraries with the
-interposers, wherry.pc; and for a CUDA source. libwherry_io is installed, and can be preloaded.
+interposers, wherry.pc; for a CUDA source; and for `wherry run`. libwherry_io is installed, and can
+be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
@@ -90,6 +91,16 @@ def main():
         run([next(root.rglob("bin/wherry-nvcc")), "-O1", cuda_source, "-o", program],
             env=environment)
         print(f"wherry nvcc: {run([program], env=environment).strip()}")
+
+        # A build with sanitizers has no such library.
+        if list(root.rglob("libwherry_run.so")):
+            code = "print(len(bytearray(4 << 20)))"
+            done = subprocess.run([next(root.rglob("bin/wherry")), "run", "--", "/usr/bin/python3",
+                                   "-c", code], env=environment, capture_output=True, text=True)
+            print(f"wherry run: {done.stdout.strip()}")
+            # Where it may not, it says why it leaves the program alone.
+            if done.returncode != 0 or " in " not in done.stderr:
+                sys.exit(f"wherry run: {done.stderr}")
 
         # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):

@@ -17,6 +17,7 @@
 #include "complain.h"
 #include "installation.h"
 #include "os/process/permissions.h"
+#include "os/process/userfaultfd_remedy.h"
 #include "preloadable.h"
 #include "program_trace.h"
 #include "run_report.h"
@@ -137,6 +138,45 @@ void set(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);
 }
 
+// Whether system calls of the program find memory that is elsewhere. If no trap can be chosen, the
+// library says so in the program.
+bool serves_system_calls() {
+  const auto trap = impl::choose_trap(impl::environment("WHERRY_TRAP"), impl::permissions(), {});
+  const auto* const chosen = std::get_if<impl::TrapChoice>(&trap);
+  return chosen == nullptr || impl::serves_system_calls(chosen->mode);
+}
+
+// Why the program has to be left alone; empty: it has not. Some system calls of the program would
+// fail that succeed without Wherry, unless the user has chosen a trap and accepts that.
+std::string why_left_alone(const std::string& program) {
+  if (std::string why = why_not_preloadable(program); !why.empty()) return why;
+  if (serves_system_calls() || !impl::environment("WHERRY_TRAP").empty()) return {};
+  return fmt::format(
+      "its system calls would fail on memory that is elsewhere. Better: {}. Or accept that: set "
+      "WHERRY_TRAP",
+      impl::userfaultfd_remedy(impl::permissions(), impl::unprivileged_userfaultfd()));
+}
+
+// Tells the library and the program's other processes what to do.
+void set_environment(const RunOptions& options, const std::string& devices,
+                     const std::string& reports) {
+  if (!devices.empty())
+    set("WHERRY_DEVICES", devices);
+  else if (!has_several_nodes() && impl::environment("WHERRY_DEVICES").empty())
+    set("WHERRY_DEVICES", "kind=coherent");
+  if (!options.policy.empty()) set("WHERRY_POLICY", options.policy);
+  if (options.sample != 0) set("WHERRY_SAMPLING", fmt::format("{:g},always", options.sample));
+  set("WHERRY_RUN",
+      fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
+                  options.attach.empty() ? "by-cpu" : joined(options.attach, ','), reports,
+                  ::getpid(), options.record.find("%p") != std::string::npos ? 1 : 0));
+}
+
+void preload(const std::string& libraries) {
+  const char* const others = impl::environment_value("LD_PRELOAD");
+  set("LD_PRELOAD", others == nullptr ? libraries : libraries + ":" + others);
+}
+
 // Where the loader finds what the program gets; empty: a file is missing.
 std::string libraries() {
   const Installation found = find_installation();
@@ -145,11 +185,7 @@ std::string libraries() {
     return (fs::exists(inside) ? inside : found.library / name).string();
   };
   std::vector<std::string> list{in("run", "libwherry_run.so.0")};
-  // If no trap can be chosen, the library says so in the program.
-  const auto trap = impl::choose_trap(impl::environment("WHERRY_TRAP"), impl::permissions(), {});
-  const auto* const chosen = std::get_if<impl::TrapChoice>(&trap);
-  if (chosen != nullptr && !impl::serves_system_calls(chosen->mode))
-    list.push_back(in("io", "libwherry_io.so.0"));
+  if (!serves_system_calls()) list.push_back(in("io", "libwherry_io.so.0"));
   list.push_back(in("", "libwherry.so.0"));
   for (const std::string& file : list) {
     if (fs::exists(file)) continue;
@@ -192,14 +228,13 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
 }
 
 int run_run(const RunOptions& options) {
-  const bool has_devices = !options.devices.empty();
-  const std::string devices = has_devices ? with_kinds(options.devices) : std::string();
+  const std::string devices = with_kinds(options.devices);
   if (const std::string wrong = why_not(options, devices); !wrong.empty()) {
     complain(fmt::format("{}; {} was not run", wrong, options.program[0]));
     return exit_usage;
   }
   const std::string& name = options.program[0];
-  if (const std::string why = why_not_preloadable(name); !why.empty()) {
+  if (const std::string why = why_left_alone(name); !why.empty()) {
     complain(fmt::format("{} runs without Wherry: {}", name, why));
     StartedProgram program(options.program);
     return program.process() < 0 ? program.complain_of_start() : program.wait().code;
@@ -212,18 +247,8 @@ int run_run(const RunOptions& options) {
     if (!trace) return exit_usage;
   }
   const ReportFolder folder;
-  if (has_devices)
-    set("WHERRY_DEVICES", devices);
-  else if (!has_several_nodes() && impl::environment("WHERRY_DEVICES").empty())
-    set("WHERRY_DEVICES", "kind=coherent");
-  if (!options.policy.empty()) set("WHERRY_POLICY", options.policy);
-  if (options.sample != 0) set("WHERRY_SAMPLING", fmt::format("{:g},always", options.sample));
-  set("WHERRY_RUN",
-      fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
-                  options.attach.empty() ? "by-cpu" : joined(options.attach, ','), folder.path(),
-                  ::getpid(), options.record.find("%p") != std::string::npos ? 1 : 0));
-  const char* const before = impl::environment_value("LD_PRELOAD");
-  set("LD_PRELOAD", before == nullptr ? preloaded : preloaded + ":" + before);
+  set_environment(options, devices, folder.path());
+  preload(preloaded);
   StartedProgram program(options.program);
   if (program.process() < 0) return program.complain_of_start();
   const StartedProgram::End end = program.wait();

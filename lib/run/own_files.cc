@@ -1,0 +1,85 @@
+#include "run/own_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <vector>
+
+namespace wherry::run {
+namespace {
+
+// Programs seldom have more files open themselves.
+constexpr int first_number_max = 512;
+
+// Sorted. Set once, before other threads can ask, and never freed.
+std::atomic<const std::vector<int>*> own{nullptr};
+
+int first_number() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur / 2, first_number_max));
+}
+
+// The numbers of all open files from `first` on.
+std::vector<int> open_files(int first) {
+  std::vector<int> numbers;
+  DIR* const folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return numbers;
+  while (const dirent* const entry = ::readdir(folder)) {
+    const int number = std::atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && number >= first && number != ::dirfd(folder))
+      numbers.push_back(number);
+  }
+  ::closedir(folder);
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::vector<int> fillers;
+std::vector<int> before;
+
+}  // namespace
+
+OwnFiles::OwnFiles() {
+  const int first = first_number();
+  before = open_files(first);
+  for (;;) {
+    const int filler = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (filler < 0) return;
+    if (filler >= first) {
+      ::close(filler);
+      return;
+    }
+    fillers.push_back(filler);
+  }
+}
+
+OwnFiles::~OwnFiles() {
+  for (const int filler : fillers) ::close(filler);
+  fillers.clear();
+  auto* const numbers = new std::vector<int>;
+  std::ranges::set_difference(open_files(first_number()), before, std::back_inserter(*numbers));
+  own.store(numbers, std::memory_order_release);
+}
+
+int next_own_file(int file) {
+  const std::vector<int>* const numbers = own.load(std::memory_order_acquire);
+  if (numbers == nullptr) return -1;
+  const auto next = std::ranges::lower_bound(*numbers, file);
+  return next == numbers->end() ? -1 : *next;
+}
+
+bool is_own_file(int file) {
+  return next_own_file(file) == file && file >= 0;
+}
+
+void forget_own_files() {
+  own.store(nullptr, std::memory_order_release);
+}
+
+}  // namespace wherry::run
