@@ -23,6 +23,7 @@
 #include "runtime/policy_source.h"
 #include "runtime/topology_text.h"
 #include "started_program.h"
+#include "temporary_folder.h"
 #include "trial_file.h"
 
 namespace wherry::tool {
@@ -35,28 +36,6 @@ constexpr std::uint64_t min_size_min = 64 << 10;
 bool has_several_nodes() {
   return fs::exists("/sys/devices/system/node/node1");
 }
-
-// A folder for the reports of the processes, which ends with this object.
-class ReportFolder {
- public:
-  ReportFolder() {
-    std::string name = (fs::temp_directory_path() / "wherry-run-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::system_error(errno, std::generic_category(), "cannot create " + name);
-    path_ = name;
-  }
-  ~ReportFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ReportFolder(const ReportFolder&) = delete;
-  ReportFolder& operator=(const ReportFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // The text with kind=coherent for each device that has no kind: the program's threads run on no
 // other.
@@ -91,13 +70,13 @@ bool is_role(std::string_view text) {
 std::string why_not_rule(const std::string& rule) {
   const std::size_t colon = rule.rfind(':');
   const std::string_view condition = std::string_view(rule).substr(0, colon);
-  const bool is_whole = colon == std::string::npos
-                            ? is_role(rule)
-                            : is_role(std::string_view(rule).substr(colon + 1)) &&
-                                  (condition.starts_with("name=") ||
-                                   (condition.starts_with("index=") && condition.size() > 6 &&
-                                    condition.find_first_not_of("0123456789-", 6) ==
-                                        std::string_view::npos));
+  const bool is_whole =
+      colon == std::string::npos
+          ? is_role(rule)
+          : is_role(std::string_view(rule).substr(colon + 1)) &&
+                (condition.starts_with("name=") ||
+                 (condition.starts_with("index=") && condition.size() > 6 &&
+                  condition.find_first_not_of("0123456789-", 6) == std::string_view::npos));
   if (is_whole && rule.find_first_of(",;") == std::string::npos) return {};
   return fmt::format(
       "--attach {}: use by-cpu, host, name=PATTERN:WHO or index=N[-M]:WHO, where WHO is host, "
@@ -207,23 +186,23 @@ int run_run(const RunOptions& options) {
     trace = ProgramTrace::begin(options.record, name);
     if (!trace) return exit_usage;
   }
-  const ReportFolder folder;
+  const TemporaryFolder folder("wherry-run");  // for the reports of the processes
   if (has_devices)
     set("WHERRY_DEVICES", devices);
   else if (!has_several_nodes() && impl::environment("WHERRY_DEVICES").empty())
     set("WHERRY_DEVICES", "kind=coherent");
   if (!options.policy.empty()) set("WHERRY_POLICY", options.policy);
   if (options.sample != 0) set("WHERRY_SAMPLING", fmt::format("{:g},always", options.sample));
-  set("WHERRY_RUN",
-      fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
-                  options.attach.empty() ? "by-cpu" : joined(options.attach, ','), folder.path(),
-                  ::getpid(), options.record.find("%p") != std::string::npos ? 1 : 0));
+  set("WHERRY_RUN", fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
+                                options.attach.empty() ? "by-cpu" : joined(options.attach, ','),
+                                folder.path().string(), ::getpid(),
+                                options.record.find("%p") != std::string::npos ? 1 : 0));
   const char* const before = std::getenv("LD_PRELOAD");
   set("LD_PRELOAD", before == nullptr ? preloaded : preloaded + ":" + before);
   StartedProgram program(options.program);
   if (program.process() < 0) return program.complain_of_start();
   const StartedProgram::End end = program.wait();
-  const RunReport report = RunReport::read(folder.path());
+  const RunReport report = RunReport::read(folder.path().string());
   if (!options.quiet) report.print(end.by_signal);
   int code = end.code;
   if (!options.report.empty() && !report.write(options.report) && code == 0) code = exit_failed;
