@@ -60,27 +60,54 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// FNV-1a of the file's bytes; without figures and spaces if it has figures.
-std::uint64_t checksum_of(const fs::path& path, bool has_figures) {
+// FNV-1a, over several texts.
+class Checksum {
+ public:
+  void add(std::string_view text) {
+    for (const char byte : text) sum_ = (sum_ ^ static_cast<unsigned char>(byte)) * 1099511628211u;
+  }
+  std::uint64_t sum() const { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 14695981039346656037u;
+};
+
+bool is_result(const Program& program, const std::string& line) {
+  return program.result_lines.empty() ||
+         std::ranges::any_of(program.result_lines, [&](const std::string& text) {
+           return line.find(text) != std::string::npos;
+         });
+}
+
+// Of the program's results; without figures and spaces if it prints figures.
+std::uint64_t checksum_of(const Program& program, const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::vector<char> buffer(1 << 20);
-  std::uint64_t sum = 14695981039346656037u;
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
-         file.gcount() != 0)
-    for (std::streamsize i = 0; i < file.gcount(); ++i) {
-      const char byte = buffer[static_cast<std::size_t>(i)];
-      if (has_figures && std::string_view("0123456789.+-eE \t").find(byte) != std::string::npos)
-        continue;
-      sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211u;
+  Checksum checksum;
+  if (program.prints_figures) {
+    for (std::string line; std::getline(file, line);) {
+      if (!is_result(program, line)) continue;
+      std::erase_if(line, [](char byte) {
+        return std::string_view("0123456789.+-eE \t").find(byte) != std::string_view::npos;
+      });
+      checksum.add(line);
     }
-  return sum;
+  } else {
+    std::string buffer(1 << 20, '\0');
+    while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
+           file.gcount() != 0)
+      checksum.add(std::string_view(buffer).substr(0, static_cast<std::size_t>(file.gcount())));
+  }
+  return checksum.sum();
 }
 
 // All runs of a program one way.
 struct WayResult {
   std::vector<double> seconds;
-  std::vector<double> ratios;  // to the runs without Wherry of the same round
-  bool same = true;            // as the first run without Wherry
+  std::vector<double> cpu_seconds;
+  // To the runs without Wherry of the same round.
+  std::vector<double> ratios;
+  std::vector<double> cpu_ratios;
+  bool same = true;  // as the first run without Wherry
   bool timed_out = false;
   int code = 0;  // of the last run that was not the same; else of all
   double trace_bytes = 0;
@@ -114,13 +141,13 @@ class Runner {
     words.insert(words.end(), program_.command.begin(), program_.command.end());
     Done done;
     done.run = run_timed(words, program_.client, folder_, run_limit);
-    done.outcome = {done.run.code,
-                    checksum_of(folder_ / program_.results, program_.prints_figures)};
+    done.outcome = {done.run.code, checksum_of(program_, folder_ / program_.results)};
     return done;
   }
   void add_run(const Way& way, WayResult& result) const {
     const Done done = run(way.prefix);
     result.seconds.push_back(done.run.seconds);
+    result.cpu_seconds.push_back(done.run.cpu_seconds);
     result.timed_out = result.timed_out || done.run.timed_out;
     if (result.same) result.code = done.run.code;
     result.same = result.same && done.outcome == first_;
@@ -160,8 +187,10 @@ Row measure(const Program& program, const fs::path& folder, const ProgramBenchOp
       runner.add_run(all[way], row.ways[way]);
       if (way == 1) row.report = runner.report();
     }
-    for (WayResult& way : row.ways)
+    for (WayResult& way : row.ways) {
       way.ratios.push_back(way.seconds.back() / row.ways[0].seconds.back());
+      way.cpu_ratios.push_back(way.cpu_seconds.back() / row.ways[0].cpu_seconds.back());
+    }
   }
   return row;
 }
@@ -197,10 +226,12 @@ std::string apt_line(const Program& program) {
 std::string as_text(const std::vector<Row>& rows, const std::vector<Way>& all,
                     const ProgramBenchOptions& options) {
   std::string text = fmt::format(
-      "{}\nmedians of {} rounds; x: by the run without Wherry of the same round\n\n"
+      "{}\nmedians of {} rounds; x: by the run without Wherry of the same round; "
+      "cpu: the same of CPU time\n\n"
       "{:<12}{:>11}",
       describe_machine(), options.rounds, "", all[0].name);
-  for (std::size_t i = 1; i < all.size(); ++i) text += fmt::format("{:>11}{:>7}", all[i].name, "x");
+  for (std::size_t i = 1; i < all.size(); ++i)
+    text += fmt::format("{:>11}{:>7}{:>7}", all[i].name, "x", "cpu");
   text += fmt::format("{:>10}{:>9}  {}\n", "managed", "faults", "same");
   for (const Row& row : rows) {
     text += fmt::format("{:<12}", row.program->name);
@@ -211,8 +242,9 @@ std::string as_text(const std::vector<Row>& rows, const std::vector<Way>& all,
     text += fmt::format("{:>9.2f} s", quantile(row.ways[0].seconds, 0.5));
     std::set<std::string> same;
     for (std::size_t i = 1; i < all.size(); ++i) {
-      text += fmt::format("{:>9.2f} s{:>7.2f}", quantile(row.ways[i].seconds, 0.5),
-                          quantile(row.ways[i].ratios, 0.5));
+      const WayResult& way = row.ways[i];
+      text += fmt::format("{:>9.2f} s{:>7.2f}{:>7.2f}", quantile(way.seconds, 0.5),
+                          quantile(way.ratios, 0.5), quantile(way.cpu_ratios, 0.5));
       same.insert(agreement(row, row.ways[i]));
     }
     text += fmt::format("{:>6.0f} MiB{:>9}  {}\n", row.managed_mib(),
@@ -234,10 +266,15 @@ Json to_json(const Row& row, const std::vector<Way>& all) {
     const WayResult& way = row.ways[i];
     Json& one = json[all[i].name] = {{"seconds", quantile(way.seconds, 0.5)},
                                      {"all_seconds", way.seconds},
+                                     {"cpu_seconds", quantile(way.cpu_seconds, 0.5)},
+                                     {"all_cpu_seconds", way.cpu_seconds},
                                      {"code", way.code},
                                      {"timed_out", way.timed_out},
                                      {"same", way.same}};
-    if (i != 0) one["ratio"] = quantile(way.ratios, 0.5);
+    if (i != 0) {
+      one["ratio"] = quantile(way.ratios, 0.5);
+      one["cpu_ratio"] = quantile(way.cpu_ratios, 0.5);
+    }
     if (i > 1) one["trace_bytes"] = way.trace_bytes;
   }
   json["report"] = row.report;

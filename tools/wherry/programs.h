@@ -22,6 +22,8 @@ struct Program {
   std::string results = "stdout";
   // The results have times or speeds: only what is between the figures is the same in each run.
   bool prints_figures = false;
+  // If not empty: only lines with one of these texts are results.
+  std::vector<std::string> result_lines = {};
 };
 
 std::span<const Program> programs();

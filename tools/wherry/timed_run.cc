@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,10 @@ void end_all_when_ended() {
   throw std::system_error(error, std::generic_category(), what);
 }
 
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
 // A process in a group of its own, which is killed with this object if it still runs.
 class GroupLeader {
  public:
@@ -77,7 +82,10 @@ class GroupLeader {
     slot_ = process_;
   }
   ~GroupLeader() {
-    if (process_ > 0) (void)kill();
+    if (process_ < 0) return;
+    kill();
+    double ignored = 0;
+    (void)code(ignored);
   }
   GroupLeader(const GroupLeader&) = delete;
   GroupLeader& operator=(const GroupLeader&) = delete;
@@ -96,18 +104,17 @@ class GroupLeader {
     ::close(file);
     return ready > 0;
   }
-  int code() {
+  int code(double& cpu_seconds) {
     int status = 0;
-    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    rusage usage{};
+    while (::wait4(process_, &status, 0, &usage) < 0 && errno == EINTR) {
     }
+    cpu_seconds += seconds(usage.ru_utime) + seconds(usage.ru_stime);
     slot_ = 0;
     process_ = -1;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
-  int kill() {
-    ::kill(-process_, SIGKILL);
-    return code();
-  }
+  void kill() { ::kill(-process_, SIGKILL); }
 
  private:
   std::atomic<pid_t>& slot_;
@@ -122,7 +129,8 @@ TimedRun run_timed(const std::vector<std::string>& program, const std::vector<st
   TimedRun run;
   const auto finish = [&](GroupLeader& leader, Clock::time_point end) {
     run.timed_out = run.timed_out || !leader.ends_until(end);
-    return run.timed_out ? leader.kill() : leader.code();
+    if (run.timed_out) leader.kill();
+    return leader.code(run.cpu_seconds);
   };
   run.seconds = seconds_of([&] {
     const auto end = Clock::now() + limit;

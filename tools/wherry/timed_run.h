@@ -10,7 +10,8 @@ namespace wherry::tool {
 
 struct TimedRun {
   double seconds = 0;
-  int code = 0;  // in the form of shells
+  double cpu_seconds = 0;  // of all its processes
+  int code = 0;            // in the form of shells
   bool timed_out = false;
 };
 
