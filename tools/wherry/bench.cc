@@ -136,6 +136,18 @@ CLI::App* add_programs(CLI::App& bench, ProgramBenchOptions& options) {
                    "Run each also with wherry run --record and --sample PERCENT")
       ->check(CLI::Range(0.1, 50.0))
       ->type_name("PERCENT");
+  programs
+      ->add_option("--traces", options.traces,
+                   "Keep the traces of the last round in this folder, as PROGRAM-record-PROCESS "
+                   "and PROGRAM-sample-PROCESS")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("FOLDER");
+  programs->add_option("--devices", options.devices, "As of wherry run")->type_name("LIST");
+  programs->add_option("--policy", options.policy, "As of wherry run")
+      ->type_name("NAME[,PARAMETER=NUMBER...]");
+  programs->add_option("--attach", options.attach, "As of wherry run")
+      ->allow_extra_args(false)
+      ->type_name("RULE");
   programs->add_flag("--list", options.list, "Only list the programs, and the missing packages");
   programs->add_flag("--json", options.json, "Print JSON");
   return programs;

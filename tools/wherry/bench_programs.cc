@@ -29,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds run_limit{300};
 constexpr double mebibyte = 1 << 20;
+const std::string trace_prefix = "trace-";
 
 // How a program is run. The first way is without Wherry.
 struct Way {
@@ -37,8 +38,14 @@ struct Way {
 };
 
 std::vector<Way> ways(const ProgramBenchOptions& options) {
-  const std::vector<std::string> run{fs::read_symlink("/proc/self/exe"), "run", "--quiet",
-                                     "--report", "report.json"};
+  std::vector<std::string> run{fs::read_symlink("/proc/self/exe"), "run", "--quiet", "--report",
+                               "report.json"};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) run.insert(run.end(), {option, value});
+  };
+  add("--devices", options.devices);
+  add("--policy", options.policy);
+  for (const std::string& rule : options.attach) add("--attach", rule);
   const auto with = [&](std::vector<std::string> more) {
     std::vector<std::string> words = run;
     words.insert(words.end(), more.begin(), more.end());
@@ -46,9 +53,9 @@ std::vector<Way> ways(const ProgramBenchOptions& options) {
     return words;
   };
   std::vector<Way> all{{"without", {}}, {"with", with({})}};
-  if (options.record) all.push_back({"record", with({"--record", "trace-%p"})});
+  if (options.record) all.push_back({"record", with({"--record", trace_prefix + "%p"})});
   if (options.sample != 0)
-    all.push_back({"sample", with({"--record", "trace-%p", "--sample",
+    all.push_back({"sample", with({"--record", trace_prefix + "%p", "--sample",
                                    fmt::format("{:g}", options.sample)})});
   return all;
 }
@@ -144,7 +151,8 @@ class Runner {
     done.outcome = {done.run.code, checksum_of(program_, folder_ / program_.results)};
     return done;
   }
-  void add_run(const Way& way, WayResult& result) const {
+  // `kept`: where the traces go; empty: nowhere.
+  void add_run(const Way& way, WayResult& result, const fs::path& kept) const {
     const Done done = run(way.prefix);
     result.seconds.push_back(done.run.seconds);
     result.cpu_seconds.push_back(done.run.cpu_seconds);
@@ -152,16 +160,16 @@ class Runner {
     if (result.same) result.code = done.run.code;
     result.same = result.same && done.outcome == first_;
     result.trace_bytes = 0;
-    std::vector<fs::path> traces;
-    for (const auto& entry : fs::directory_iterator(folder_))
-      if (entry.path().filename().string().starts_with("trace-")) traces.push_back(entry.path());
-    for (const fs::path& trace : traces) {
+    for (const fs::path& trace : traces()) {
       result.trace_bytes += static_cast<double>(fs::file_size(trace));
+      if (!kept.empty())
+        fs::copy_file(trace,
+                      kept / fmt::format("{}-{}-{}", program_.name, way.name,
+                                         trace.filename().string().substr(trace_prefix.size())),
+                      fs::copy_options::overwrite_existing);
       fs::remove(trace);
     }
   }
-  // What the program did before it was measured, without Wherry.
-  const Outcome& first() const { return first_; }
   Json report() const {
     std::ifstream file(folder_ / "report.json");
     const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -169,9 +177,16 @@ class Runner {
   }
 
  private:
+  std::vector<fs::path> traces() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      if (entry.path().filename().string().starts_with(trace_prefix)) found.push_back(entry.path());
+    return found;
+  }
+
   const Program& program_;
   const fs::path folder_;
-  Outcome first_;
+  Outcome first_;  // before it was measured, without Wherry
 };
 
 Row measure(const Program& program, const fs::path& folder, const ProgramBenchOptions& options) {
@@ -184,7 +199,8 @@ Row measure(const Program& program, const fs::path& folder, const ProgramBenchOp
     // none.
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t way = round % 2 == 0 ? i : all.size() - 1 - i;
-      runner.add_run(all[way], row.ways[way]);
+      const bool is_last = round + 1 == options.rounds;
+      runner.add_run(all[way], row.ways[way], is_last ? options.traces : std::string());
       if (way == 1) row.report = runner.report();
     }
     for (WayResult& way : row.ways) {

@@ -12,6 +12,11 @@ struct ProgramBenchOptions {
   bool list = false;    // only lists the programs
   bool record = false;  // runs each also with --record
   double sample = 0;    // if not 0: runs each also with --record and --sample
+  std::string traces;   // if not empty: a folder, which keeps the traces of the last round
+  // For wherry run.
+  std::string devices;
+  std::string policy;
+  std::vector<std::string> attach;
   bool json = false;
 };
 
