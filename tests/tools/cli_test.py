@@ -491,7 +491,8 @@ class Refuse(Case):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("apt-get install lammps", done.stdout)
         self.assertIn("apt-get install hpcc openmpi-bin", done.stdout)
-        rows = json.loads(wherry("bench", "programs", "--list", "--json", environment=nowhere).stdout)
+        listed = wherry("bench", "programs", "--list", "--json", environment=nowhere)
+        rows = json.loads(listed.stdout)
         self.assertIn("xz", [row["program"] for row in rows])
         for row in rows:
             self.assertTrue(row["meaning"] and row["packages"])
@@ -499,6 +500,45 @@ class Refuse(Case):
         self.assert_complaint(wherry("bench", "programs", "--only", "chess"), 2, "chess", "lammps")
         for wrong in (["--rounds", "0"], ["--sample", "60"], ["extra"]):
             self.assert_complaint(wherry("bench", "programs", *wrong), 2)
+
+    def report_of_run(self, code):
+        """The report of a Python program under `wherry run`."""
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report"
+            done = wherry("run", "--quiet", "--min-size", "16M", "--report", report, "--",
+                          "/usr/bin/python3", "-c", code)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return json.loads(report.read_text()), done.stdout
+
+    def test_mappings_without_reserved_swap_space_are_managed(self):
+        # jemalloc has all its memory by such mappings.
+        report, text = self.report_of_run("""
+import mmap
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # MAP_NORESERVE
+memory = mmap.mmap(-1, 32 << 20, flags=flags)
+memory[5 << 20] = 7
+print(memory[5 << 20], memory[6 << 20])""")
+        self.assertEqual(text, "7 0\n")
+        self.assertEqual((report["processes"], report["mappings"]), (1, 1))
+
+    def test_forked_children_are_managed_unless_the_parent_was_before(self):
+        program = """
+import os
+%s
+if os.fork() == 0:
+    memory = bytearray(32 << 20)
+else:
+    os.wait()
+    memory = bytearray(64 << 20)
+memory[5 << 20] += 7
+print(memory[5 << 20], flush=True)"""
+        report, text = self.report_of_run(program % "")
+        self.assertEqual(text, "7\n7\n")
+        self.assertEqual((report["processes"], report["objects"], report["forks"]), (2, 2, 0))
+        self.assertGreaterEqual(report["most_bytes"], 96 << 20)
+        report, text = self.report_of_run(program % "before = bytearray(16 << 20)")
+        self.assertEqual(text, "7\n7\n")
+        self.assertEqual((report["processes"], report["objects"], report["forks"]), (1, 2, 1))
 
     def test_policies_are_listed_with_their_parameters(self):
         policies = self.good_json("policies")
