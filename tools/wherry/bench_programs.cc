@@ -90,11 +90,12 @@ bool is_result(const Program& program, const std::string& line) {
 std::uint64_t checksum_of(const Program& program, const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   Checksum checksum;
-  if (program.prints_figures) {
+  if (program.prints_figures || !program.result_lines.empty()) {
     for (std::string line; std::getline(file, line);) {
       if (!is_result(program, line)) continue;
-      std::erase_if(line, [](char byte) {
-        return std::string_view("0123456789.+-eE \t").find(byte) != std::string_view::npos;
+      std::erase_if(line, [&](char byte) {
+        return program.prints_figures &&
+               std::string_view("0123456789.+-eE \t").find(byte) != std::string_view::npos;
       });
       checksum.add(line);
     }
