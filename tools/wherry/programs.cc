@@ -245,7 +245,7 @@ std::span<const Program> programs() {
        "stress-ng",
        {"stress-ng"},
        write_nothing,
-       {"stress-ng", "--vm", "2", "--vm-bytes", "256M", "--verify", "--vm-ops", "12000"}},
+       {"stress-ng", "--vm", "2", "--vm-bytes", "256M", "--verify", "--vm-ops", "40000"}},
       {"redis",
        "A server of a benchmark, which forks to save",
        "redis-server redis-tools python3",
