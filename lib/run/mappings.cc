@@ -58,9 +58,11 @@ auto on_private_memory(const void* caller, const void* memory, std::size_t bytes
 
 bool may_be_managed(void* place, std::size_t bytes, int protection, int flags) {
   constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+  // Managed memory never takes swap space in advance. jemalloc has all its memory by NORESERVE.
+  constexpr int allowed = MAP_POPULATE | MAP_NORESERVE;
   const Settings* const found = settings();
   return place == nullptr && found != nullptr && bytes >= found->min_bytes &&
-         protection == (PROT_READ | PROT_WRITE) && (flags & ~MAP_POPULATE) == kind && is_running();
+         protection == (PROT_READ | PROT_WRITE) && (flags & ~allowed) == kind && is_running();
 }
 
 void* map(const void* caller, void* place, std::size_t bytes, int protection, int flags, int file,

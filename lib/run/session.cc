@@ -30,14 +30,21 @@ enum class State {
 };
 std::atomic<State> state{State::not_loaded};
 CUcontext the_context = nullptr;
+std::atomic<bool> is_forked_child{false};
 std::atomic<std::uint64_t> forks{0};
 std::atomic<std::uint64_t> fork_bytes{0};
 [[gnu::tls_model("initial-exec")]] thread_local bool has_context = false;
+
+// A child of the program would replace the program's trace.
+void leave_trace_to_the_program() {
+  if (!settings()->records_children) ::unsetenv("WHERRY_TRACE");
+}
 
 bool start() {
   const OwnCalls own;
   const OnFirstCpus all_cpus;
   const OwnFiles files;
+  if (is_forked_child) leave_trace_to_the_program();
   CUdevice device = 0;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
@@ -88,8 +95,7 @@ void write_report() {
   if (settings() == nullptr) return;
   remember_first_cpus();
   find_own_code();
-  // A child of the program would replace the program's trace.
-  if (!settings()->records_children && ::getppid() != settings()->tool) ::unsetenv("WHERRY_TRACE");
+  if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
 }
@@ -120,8 +126,11 @@ bool use_context() {
 }
 
 void become_child() {
-  state = State::off;
+  is_forked_child = true;
   forget_own_files();
+  // Where the library had not begun to start, the child has nothing of it, and may start its own:
+  // daemons, and programs whose work is done by forked processes.
+  if (state.load() != State::loaded) state = State::off;
 }
 
 void note_fork_copies(unsigned long bytes) {

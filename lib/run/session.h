@@ -6,13 +6,15 @@
 namespace wherry::run {
 
 // Whether managed memory is to be had now. Starts the library at the first call. False on threads
-// of the library, while another thread starts it, in forked children, and if it cannot start.
+// of the library, while another thread starts it, if it cannot start, and in children that were
+// forked after it had begun to start.
 bool is_running();
 // The same without a start.
 bool has_started();
 // Makes the calling thread able to allocate managed memory.
 bool use_context();
-// This process is a forked child: all memory is ordinary from now on.
+// This process is a forked child: if the library had begun to start in the parent, all memory is
+// ordinary from now on.
 void become_child();
 // How many bytes were copied for forked children, and for how many.
 void note_fork_copies(unsigned long bytes);

@@ -118,6 +118,41 @@ CLI::App* add_all(CLI::App& bench, AllBenchOptions& options) {
   return all;
 }
 
+CLI::App* add_programs(CLI::App& bench, ProgramBenchOptions& options) {
+  CLI::App* programs = bench.add_subcommand(
+      "programs",
+      "Run programs of Debian that know nothing of Wherry, with and without wherry run");
+  programs->add_option("--only", options.only, "Only programs with such names; all by default")
+      ->type_name("PATTERN");
+  programs
+      ->add_option("--rounds", options.rounds,
+                   "How often each is run in each way; the medians count")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  programs->add_flag("--record", options.record, "Run each also with wherry run --record");
+  programs
+      ->add_option("--sample", options.sample,
+                   "Run each also with wherry run --record and --sample PERCENT")
+      ->check(CLI::Range(0.1, 50.0))
+      ->type_name("PERCENT");
+  programs
+      ->add_option("--traces", options.traces,
+                   "Keep the traces of the last round in this folder, as PROGRAM-record-PROCESS "
+                   "and PROGRAM-sample-PROCESS")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("FOLDER");
+  programs->add_option("--devices", options.devices, "As of wherry run")->type_name("LIST");
+  programs->add_option("--policy", options.policy, "As of wherry run")
+      ->type_name("NAME[,PARAMETER=NUMBER...]");
+  programs->add_option("--attach", options.attach, "As of wherry run")
+      ->allow_extra_args(false)
+      ->type_name("RULE");
+  programs->add_flag("--list", options.list, "Only list the programs, and the missing packages");
+  programs->add_flag("--json", options.json, "Print JSON");
+  return programs;
+}
+
 }  // namespace
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
@@ -127,6 +162,7 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   options.answers_all = add_all(*bench, options.all);
   options.compares_policies = add_policies(*bench, options.policies);
   options.compares_nodes = add_numa(*bench, options.numa);
+  options.runs_programs = add_programs(*bench, options.programs);
   options.oversubscribes = add_oversubscribe(*bench, options.oversubscribe);
   return bench;
 }
@@ -135,6 +171,7 @@ int run_bench(const BenchOptions& options) {
   if (options.answers_all->parsed()) return run_bench_all(options.all);
   if (options.compares_policies->parsed()) return run_bench_policies(options.policies);
   if (options.compares_nodes->parsed()) return run_bench_numa(options.numa);
+  if (options.runs_programs->parsed()) return run_bench_programs(options.programs);
   return options.oversubscribes->parsed() ? run_oversubscribe(options.oversubscribe)
                                           : run_bench_prefetch(options.prefetch);
 }

@@ -8,6 +8,7 @@
 #include "bench_numa.h"
 #include "bench_policies.h"
 #include "bench_prefetch.h"
+#include "bench_programs.h"
 #include "oversubscribe.h"
 
 namespace wherry::tool {
@@ -18,11 +19,13 @@ struct BenchOptions {
   OversubscribeOptions oversubscribe;
   PolicyBenchOptions policies;
   NumaBenchOptions numa;
+  ProgramBenchOptions programs;
   // The subcommands. The benchmark is the first whose subcommand was parsed, else prefetch.
   const CLI::App* answers_all = nullptr;
   const CLI::App* oversubscribes = nullptr;
   const CLI::App* compares_policies = nullptr;
   const CLI::App* compares_nodes = nullptr;
+  const CLI::App* runs_programs = nullptr;
 };
 
 // Adds the command with its subcommands. Parsing stores their options in `options`, which must

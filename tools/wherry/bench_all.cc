@@ -88,13 +88,6 @@ std::string why_not(const std::vector<std::string>& only,
   return {};
 }
 
-// One line on a terminal, which the next one replaces.
-void show_progress(const std::string& what) {
-  if (::isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r\033[K{}", what);
-  std::fflush(stderr);
-}
-
 // In a virtual machine the first use of memory is up to ten times slower than later ones.
 void warm_up(const BenchScale& scale) {
   show_progress("warming up memory");

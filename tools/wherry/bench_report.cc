@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -30,6 +32,12 @@ std::string describe_machine() {
   ::uname(&name);
   return fmt::format("{} {}, {} CPUs", name.sysname, name.release,
                      std::thread::hardware_concurrency());
+}
+
+void show_progress(const std::string& what) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  fmt::print(stderr, "\r\033[K{}", what);
+  std::fflush(stderr);
 }
 
 double quantile(std::vector<double> values, double part) {

@@ -29,6 +29,9 @@ struct BenchReport {
 // "Linux 6.1.0, 2 CPUs".
 std::string describe_machine();
 
+// Writes one line to stderr, which the next one replaces, if that is a terminal.
+void show_progress(const std::string& what);
+
 std::string as_text(const BenchReport& report);
 std::string as_json(const BenchReport& report);
 

@@ -24,6 +24,7 @@
 #include "runtime/policy_source.h"
 #include "runtime/topology_text.h"
 #include "started_program.h"
+#include "temporary_folder.h"
 #include "trap/trap_choice.h"
 #include "trial_file.h"
 
@@ -37,28 +38,6 @@ constexpr std::uint64_t min_size_min = 64 << 10;
 bool has_several_nodes() {
   return fs::exists("/sys/devices/system/node/node1");
 }
-
-// A folder for the reports of the processes, which ends with this object.
-class ReportFolder {
- public:
-  ReportFolder() {
-    std::string name = (fs::temp_directory_path() / "wherry-run-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::system_error(errno, std::generic_category(), "cannot create " + name);
-    path_ = name;
-  }
-  ~ReportFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ReportFolder(const ReportFolder&) = delete;
-  ReportFolder& operator=(const ReportFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // The text with kind=coherent for each device that has no kind: the program's threads run on no
 // other.
@@ -246,13 +225,13 @@ int run_run(const RunOptions& options) {
     trace = ProgramTrace::begin(options.record, name);
     if (!trace) return exit_usage;
   }
-  const ReportFolder folder;
+  const TemporaryFolder folder("wherry-run");  // for the reports of the processes
   set_environment(options, devices, folder.path());
   preload(preloaded);
   StartedProgram program(options.program);
   if (program.process() < 0) return program.complain_of_start();
   const StartedProgram::End end = program.wait();
-  const RunReport report = RunReport::read(folder.path());
+  const RunReport report = RunReport::read(folder.path().string());
   if (!options.quiet) report.print(end.by_signal);
   int code = end.code;
   if (!options.report.empty() && !report.write(options.report) && code == 0) code = exit_failed;

@@ -1,0 +1,27 @@
+// `wherry bench programs`: programs of Debian (programs.h), with and without `wherry run`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace wherry::tool {
+
+struct ProgramBenchOptions {
+  std::vector<std::string> only;  // patterns of names; empty: all programs
+  int rounds = 5;
+  bool list = false;    // only lists the programs
+  bool record = false;  // runs each also with --record
+  double sample = 0;    // if not 0: runs each also with --record and --sample
+  std::string traces;   // if not empty: a folder, which keeps the traces of the last round
+  // For wherry run.
+  std::string devices;
+  std::string policy;
+  std::vector<std::string> attach;
+  bool json = false;
+};
+
+// Prints to stdout, progress to stderr if it is a terminal, and one line to stderr for each program
+// that does not do the same under `wherry run`. Returns the exit code. Throws std::exception.
+int run_bench_programs(const ProgramBenchOptions& options);
+
+}  // namespace wherry::tool

@@ -1,0 +1,34 @@
+// Programs of Debian that know nothing of Wherry, with inputs that are the same each time.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace wherry::tool {
+
+struct Program {
+  std::string name;
+  std::string meaning;
+  std::string packages;            // Debian's packages that have it, separated by spaces
+  std::vector<std::string> needs;  // programs, or files with a path, that must be there
+  // Writes the inputs into the folder in which the program is to run.
+  void (*prepare)(const std::filesystem::path& folder) = nullptr;
+  std::vector<std::string> command;
+  // If not empty: the command is a server, which ends because of this client.
+  std::vector<std::string> client = {};
+  // Where the results are, in the folder.
+  std::string results = "stdout";
+  // The results have times or speeds: only what is between the figures is the same in each run.
+  bool prints_figures = false;
+  // If not empty: only lines with one of these texts are results.
+  std::vector<std::string> result_lines = {};
+};
+
+std::span<const Program> programs();
+
+// Whether all that it needs is on this machine.
+bool is_installed(const Program& program);
+
+}  // namespace wherry::tool
