@@ -2,11 +2,13 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <wherry/wherry.h>
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
@@ -15,19 +17,25 @@
 namespace wherry::run {
 namespace {
 
-// What the forking thread hands to its child. Only one thread forks: it holds the regions' lock.
+// What the forking thread hands to its child. It holds the regions' lock, so no other thread has
+// one.
 struct Copies {
   std::vector<ManagedRegions::Range> ranges;
   int file = -1;  // -1: there is nothing to copy
 };
 std::optional<Copies> copies;
+// The calling thread is between before() and one of the others.
+[[gnu::tls_model("initial-exec")]] thread_local bool forks = false;
 
-// A child that calls exec at once is not concerned.
 void complain() {
-  constexpr char text[] =
-      "wherry run: no space for a copy of the program's memory, so its child (fork) has only what "
-      "is smaller than --min-size\n";
+  constexpr char text[] = "wherry run: no space for the memory of a forked child\n";
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
+}
+
+// Linux would end the program with a signal.
+bool may_be_as_large(std::uint64_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
 }
 
 // Returns false if there is no space.
@@ -35,6 +43,7 @@ bool copy(Copies& copies) {
   std::uint64_t bytes = 0;
   for (const auto& range : copies.ranges) bytes += range.bytes();
   if (bytes == 0) return true;
+  if (!may_be_as_large(bytes)) return false;
   copies.file = ::memfd_create("wherry-fork", MFD_CLOEXEC);
   if (copies.file < 0 || ::ftruncate(copies.file, static_cast<off_t>(bytes)) != 0) return false;
   off_t offset = 0;
@@ -48,18 +57,23 @@ bool copy(Copies& copies) {
 }
 
 void before() {
-  if (!has_started()) return;
+  // The library's own forks: their children are no copies of the program.
+  if (OwnCalls::active()) return;
   const OwnCalls own;
+  forks = true;
+  auto ranges = ManagedRegions::instance().begin_fork();
   copies.emplace();
-  copies->ranges = ManagedRegions::instance().begin_fork();
+  copies->ranges = std::move(ranges);
   if (copy(*copies)) return;
-  complain();
+  // Then Linux copies the memory, and Wherry does not place it any more.
+  ManagedRegions::instance().make_all_private();
   copies->ranges.clear();
 }
 
 void after_in_parent() {
-  if (!copies) return;
+  if (!forks) return;
   const OwnCalls own;
+  forks = false;
   if (copies->file >= 0) ::close(copies->file);
   copies.reset();
   ManagedRegions::instance().end_fork_in_parent();
@@ -67,9 +81,10 @@ void after_in_parent() {
 
 // The arena is not in the child (MADV_DONTFORK).
 void after_in_child() {
-  become_child();
-  if (!copies) return;
+  if (!forks) return;
   const OwnCalls own;
+  forks = false;
+  become_child();
   off_t offset = 0;
   for (const auto& range : copies->ranges) {
     if (::mmap(reinterpret_cast<void*>(range.start), range.bytes(), PROT_READ | PROT_WRITE,

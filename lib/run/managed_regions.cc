@@ -1,10 +1,12 @@
 #include "run/managed_regions.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <wherry/wherry.h>
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "run/own_calls.h"
 #include "run/session.h"
@@ -24,10 +26,24 @@ CUdeviceptr pointer_to(std::uintptr_t address) {
   return static_cast<CUdeviceptr>(address);
 }
 
-// Takes the addresses from the program without giving them to Linux.
-void hold(Range range) {
+// Takes the addresses from the program without giving them to Linux. `how`: MAP_FIXED, or
+// MAP_FIXED_NOREPLACE if Linux may have placed other memory there meanwhile.
+void hold(Range range, int how = MAP_FIXED) {
   ::mmap(reinterpret_cast<void*>(range.start), range.bytes(), PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0);
+}
+
+// Whether Linux refuses so much memory by itself, unless it is told to refuse nothing.
+bool exceeds_machine(std::size_t bytes) {
+  struct sysinfo machine {};
+  return ::sysinfo(&machine) == 0 &&
+         bytes / machine.mem_unit > machine.totalram + machine.totalswap;
+}
+
+// Whether the calling thread's stack is in this range.
+bool is_on_stack(std::uintptr_t start, std::uintptr_t end) {
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return here >= start && here < end;
 }
 
 }  // namespace
@@ -43,6 +59,7 @@ ManagedRegions& ManagedRegions::instance() {
 
 std::uintptr_t ManagedRegions::allocate_region(std::size_t bytes) {
   CUdeviceptr start = 0;
+  if (exceeds_machine(bytes)) return 0;
   if (!use_context() || cuMemAllocManaged(&start, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) {
     const Lock lock(lock_);
     ++counts_.refused;
@@ -82,12 +99,60 @@ void ManagedRegions::for_each_part(Range range, const F& f) const {
       piece->second.region);
 }
 
+std::vector<std::uintptr_t> ManagedRegions::regions_in(Range range) const {
+  std::vector<std::uintptr_t> found;
+  auto region = regions_.upper_bound(range.start);
+  if (region != regions_.begin()) --region;
+  for (; region != regions_.end() && region->first < range.end; ++region)
+    if (region->first + region->second.bytes > range.start) found.push_back(region->first);
+  return found;
+}
+
 bool ManagedRegions::overlaps(Range range) const {
   const OwnCalls own;
   const Lock lock(lock_);
-  bool some = false;
-  for_each_part(range, [&](Range, std::uintptr_t) { some = true; });
-  return some;
+  return !regions_in(range).empty();
+}
+
+bool ManagedRegions::has_hole(Range range) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  std::size_t in_regions = 0;
+  std::size_t in_pieces = 0;
+  for (const std::uintptr_t start : regions_in(range))
+    in_regions +=
+        std::min(range.end, start + regions_.at(start).bytes) - std::max(range.start, start);
+  for_each_part(range, [&](Range part, std::uintptr_t) { in_pieces += part.bytes(); });
+  return in_pieces < in_regions;
+}
+
+std::vector<Range> ManagedRegions::pieces_in(Range range) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  std::vector<Range> found;
+  for_each_part(range, [&](Range part, std::uintptr_t) { found.push_back(part); });
+  return found;
+}
+
+void ManagedRegions::note_mapped(Range range) {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  for (const std::uintptr_t start : regions_in(range)) {
+    Region& region = regions_.at(start);
+    std::uintptr_t at = std::max(range.start, start);
+    const std::uintptr_t end = std::min(range.end, start + region.bytes);
+    std::vector<Range> pieces;
+    for_each_part({at, end}, [&](Range part, std::uintptr_t) { pieces.push_back(part); });
+    pieces.push_back({end, end});
+    for (const Range& piece : pieces) {
+      if (at < piece.start) {
+        pieces_[at] = {piece.start, start};
+        region.live += piece.start - at;
+        note_bytes(static_cast<std::ptrdiff_t>(piece.start - at));
+      }
+      at = piece.end;
+    }
+  }
 }
 
 bool ManagedRegions::is_managed(Range range) const {
@@ -190,7 +255,7 @@ void* ManagedRegions::place_mapping(std::size_t bytes, std::size_t reserved) {
   return reinterpret_cast<void*>(start);
 }
 
-void ManagedRegions::unmap(Range range, std::vector<Range>& outside) {
+void ManagedRegions::take(Range range, bool moved, std::vector<Range>& outside) {
   const OwnCalls own;
   struct Part {
     Range range;
@@ -203,10 +268,14 @@ void ManagedRegions::unmap(Range range, std::vector<Range>& outside) {
     for_each_part(range, [&](Range part, std::uintptr_t region) {
       parts.push_back({part, region});
     });
+    // Holes in regions are unmapped already.
     std::uintptr_t at = range.start;
+    for (const std::uintptr_t start : regions_in(range)) {
+      if (at < start) outside.push_back({at, start});
+      at = start + regions_.at(start).bytes;
+    }
+    if (at < range.end) outside.push_back({at, range.end});
     for (const auto& [part, start] : parts) {
-      if (at < part.start) outside.push_back({at, part.start});
-      at = part.end;
       Region& region = regions_.at(start);
       // What is left of the piece on both sides.
       const auto piece = std::prev(pieces_.upper_bound(part.start));
@@ -220,7 +289,7 @@ void ManagedRegions::unmap(Range range, std::vector<Range>& outside) {
       region.live -= gone;
       note_bytes(-static_cast<std::ptrdiff_t>(gone));
       if (region.is_private) {
-        hold(part);
+        hold(part, moved ? MAP_FIXED_NOREPLACE : MAP_FIXED);
       } else if (region.live != 0) {
         (void)wherryFreePages(pointer_to(part.start), part.bytes());
       } else {
@@ -228,7 +297,6 @@ void ManagedRegions::unmap(Range range, std::vector<Range>& outside) {
       }
       if (region.live == 0) regions_.erase(start);
     }
-    if (at < range.end) outside.push_back({at, range.end});
   }
   for (const std::uintptr_t start : ended) (void)cuMemFree(pointer_to(start));
 }
@@ -259,16 +327,42 @@ void ManagedRegions::free_pages(Range range) {
   });
 }
 
-void ManagedRegions::make_private(Range range, Reason reason) {
+bool ManagedRegions::make_private(Range range, Reason reason) {
   const OwnCalls own;
   const Lock lock(lock_);
-  for_each_part(range, [&](Range, std::uintptr_t start) {
-    make_region_private(start, regions_.at(start), reason);
-  });
+  bool all = true;
+  for (const std::uintptr_t start : regions_in(range))
+    all &= make_region_private(start, regions_.at(start), reason);
+  return all;
 }
 
-void ManagedRegions::make_region_private(std::uintptr_t start, Region& region, Reason reason) {
-  if (region.is_private || wherryMakePrivate(pointer_to(start)) != CUDA_SUCCESS) return;
+bool ManagedRegions::make_anonymous(std::uintptr_t start, Region& region) {
+  for (auto piece = pieces_.lower_bound(start);
+       piece != pieces_.end() && piece->second.region == start; ++piece) {
+    const std::size_t bytes = piece->second.end - piece->first;
+    void* const place = reinterpret_cast<void*>(piece->first);
+    void* const own =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (own == MAP_FAILED) return false;
+    std::memcpy(own, place, bytes);
+    if (::mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
+      return false;
+  }
+  region.is_copy = false;
+  return true;
+}
+
+bool ManagedRegions::make_region_private(std::uintptr_t start, Region& region, Reason reason) {
+  if (region.is_copy) return make_anonymous(start, region);
+  if (region.is_private) return true;
+  CUresult result = CUDA_SUCCESS;
+  const auto call = [&] { result = wherryMakePrivate(pointer_to(start)); };
+  // A thread cannot write to its own stack while that becomes private.
+  if (is_on_stack(start, start + region.bytes))
+    std::thread(call).join();
+  else
+    call();
+  if (result != CUDA_SUCCESS) return false;
   region.is_private = true;
   ++counts_.made_private[static_cast<int>(reason)];
   // Parts that the program has unmapped before.
@@ -279,21 +373,30 @@ void ManagedRegions::make_region_private(std::uintptr_t start, Region& region, R
     at = piece->second.end;
   }
   if (at < start + region.bytes) hold({at, start + region.bytes});
+  return true;
 }
 
 void ManagedRegions::note_moved_away(Range range) {
   std::vector<Range> outside;
-  unmap(range, outside);
+  take(range, /*moved=*/true, outside);
 }
 
 // ---- fork()
 
 std::vector<Range> ManagedRegions::begin_fork() {
   lock_.lock();
+  // The child could not run on memory that it gets only later.
+  for (auto& [start, region] : regions_)
+    if (is_on_stack(start, start + region.bytes))
+      (void)make_region_private(start, region, Reason::fork);
   std::vector<Range> managed;
   for (const auto& [start, piece] : pieces_)
     if (!regions_.at(piece.region).is_private) managed.push_back({start, piece.end});
   return managed;
+}
+
+void ManagedRegions::make_all_private() {
+  for (auto& [start, region] : regions_) (void)make_region_private(start, region, Reason::fork);
 }
 
 void ManagedRegions::end_fork_in_parent() {
@@ -301,7 +404,10 @@ void ManagedRegions::end_fork_in_parent() {
 }
 
 void ManagedRegions::end_fork_in_child() {
-  for (auto& [start, region] : regions_) region.is_private = true;
+  for (auto& [start, region] : regions_) {
+    region.is_copy = region.is_copy || !region.is_private;
+    region.is_private = true;
+  }
   kept_.clear();
   kept_bytes_ = 0;
   lock_.unlock();

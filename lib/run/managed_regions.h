@@ -34,6 +34,7 @@ enum class Reason {
   locking,
   replacement,
   advice,
+  fork,
   count
 };
 
@@ -84,24 +85,36 @@ class ManagedRegions {
 
   void* allocate_mapping(std::size_t bytes) { return place_mapping(bytes, bytes); }
   // Takes the range away from the program. Parts outside of all pieces are left for the caller.
-  void unmap(Range range, std::vector<Range>& outside);
+  void unmap(Range range, std::vector<Range>& outside) { take(range, false, outside); }
   // Makes a piece longer where it is, with zeros. False: there is no room.
   bool grow_mapping(Range now, std::size_t bytes);
   // Whether the whole range is in pieces that are still managed.
   bool is_managed(Range range) const;
+  // Whether the range has a part of a region, also one that the program has unmapped.
   bool overlaps(Range range) const;
+  // Whether the program has unmapped a part of the range that is in a region: a hole.
+  bool has_hole(Range range) const;
+  // The parts of the range that the program still has.
+  std::vector<Range> pieces_in(Range range) const;
+  // Linux has mapped something else for the program there: holes in private regions are pieces
+  // again. False: the range has addresses of the arena that are in no region.
+  void note_mapped(Range range);
   // The pages read as zeros from now on. Requires: is_managed().
   void free_pages(Range range);
-  // Makes every region that overlaps the range private.
-  void make_private(Range range, Reason reason);
+  // Makes every region that overlaps the range private. In a forked child the copies of such
+  // regions become anonymous memory. False: there is not enough memory; then some may be private.
+  [[nodiscard]] bool make_private(Range range, Reason reason);
   // Private memory of a region has been moved elsewhere by Linux: keeps its addresses.
   void note_moved_away(Range range);
 
   // ---- fork()
 
-  // Locks out all other calls, and returns the managed pieces. The others follow in this order, in
-  // the parent or in the child.
+  // Locks out all other calls, and returns the managed pieces. If the calling thread's stack is in
+  // one of their regions, that one is private then. One of the others follows, in the parent or in
+  // the child.
   std::vector<Range> begin_fork();
+  // Between them: makes all regions private, so that Linux copies them.
+  void make_all_private();
   void end_fork_in_parent();
   // All regions are private memory.
   void end_fork_in_child();
@@ -125,6 +138,7 @@ class ManagedRegions {
     std::size_t used = 0;  // of an object
     bool is_object = false;
     bool is_private = false;
+    bool is_copy = false;  // in a forked child: mapped from the file with the copies
   };
   struct Piece {
     std::uintptr_t end = 0;
@@ -138,6 +152,8 @@ class ManagedRegions {
     std::size_t bytes = 0;
   };
 
+  // `moved`: Linux has unmapped the range already.
+  void take(Range range, bool moved, std::vector<Range>& outside);
   static std::size_t with_room(std::size_t bytes) {
     return bytes > SIZE_MAX / 2 ? bytes : bytes + bytes / 2;
   }
@@ -151,7 +167,11 @@ class ManagedRegions {
   // Calls f(Piece's range, Region start, Region) for each part of a piece in the range.
   template <typename F>
   void for_each_part(Range range, const F& f) const;
-  void make_region_private(std::uintptr_t start, Region& region, Reason reason);
+  bool make_region_private(std::uintptr_t start, Region& region, Reason reason);
+  // Replaces what is mapped from the file with the copies by anonymous memory.
+  bool make_anonymous(std::uintptr_t start, Region& region);
+  // The starts of the regions that overlap the range.
+  std::vector<std::uintptr_t> regions_in(Range range) const;
   void note_bytes(std::ptrdiff_t change);
 
   std::uintptr_t allocate_region(std::size_t bytes);

@@ -47,13 +47,43 @@ std::optional<Range> pages_of_program(const void* caller, const void* memory, st
   return range;
 }
 
-// Has Linux do as the program says with memory that is private from now on.
-template <typename Call>
-auto on_private_memory(const void* caller, const void* memory, std::size_t bytes, Reason reason,
-                       const Call& call) {
-  if (const auto range = pages_of_program(caller, memory, bytes))
-    regions().make_private(*range, reason);
+// Has Linux do as the program says with memory that is private from now on. `failure`: what the
+// call returns if there is not enough memory for that.
+template <typename Result, typename Call>
+Result on_private_memory(const void* caller, const void* memory, std::size_t bytes, Reason reason,
+                         Result failure, const Call& call) {
+  const auto range = pages_of_program(caller, memory, bytes);
+  if (range && !regions().make_private(*range, reason)) {
+    errno = ENOMEM;
+    return failure;
+  }
   return call();
+}
+
+// The same where the program places other memory there.
+template <typename Call>
+void* in_place_of(const void* caller, void* place, std::size_t bytes, const Call& call) {
+  const auto start = reinterpret_cast<std::uintptr_t>(place);
+  const Range whole{start, start + round_up(bytes, page_bytes)};
+  const auto range = pages_of_program(caller, place, bytes);
+  // Addresses of the arena that the program has given up may be given out again.
+  const bool is_free_arena = !range && has_started() && regions().may_overlap(whole);
+  if (is_free_arena || (range && !regions().make_private(*range, Reason::replacement))) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const result = call();
+  if (range && result == place) regions().note_mapped(*range);
+  return result;
+}
+
+// Does with the parts of the range that the program still has what it says, and fails as Linux does
+// where there are holes.
+template <typename Call>
+int around_holes(Range range, const Call& call) {
+  for (const Range& part : regions().pieces_in(range)) (void)call(part);
+  errno = ENOMEM;
+  return -1;
 }
 
 bool may_be_managed(void* place, std::size_t bytes, int protection, int flags) {
@@ -78,7 +108,7 @@ void* map(const void* caller, void* place, std::size_t bytes, int protection, in
     return memory;
   }
   if ((flags & MAP_FIXED) == 0) return next();
-  return on_private_memory(caller, place, bytes, Reason::replacement, next);
+  return in_place_of(caller, place, bytes, next);
 }
 
 int unmap(Range range) {
@@ -157,6 +187,17 @@ std::optional<int> advise(Range range, int advice) {
   }
 }
 
+int next_madvise(void* memory, std::size_t bytes, int advice) {
+  return Real<"madvise", int(void*, std::size_t, int)>::get()(memory, bytes, advice);
+}
+
+int advise_piece(Range piece, int advice) {
+  if (regions().is_managed(piece))
+    if (const auto result = advise(piece, advice)) return *result;
+  if (!regions().make_private(piece, Reason::advice)) return -1;
+  return next_madvise(reinterpret_cast<void*>(piece.start), piece.bytes(), advice);
+}
+
 }  // namespace
 }  // namespace wherry::run
 
@@ -190,15 +231,20 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   const auto next = [&] {
     return Real<"mremap", Mremap>::get()(memory, old_bytes, bytes, flags, place);
   };
+  // Linux makes copies of shared mappings so, and of no private ones.
+  if (old_bytes == 0 && pages_of_program(caller, memory, 1)) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
   const auto range = pages_of_program(caller, memory, old_bytes);
   if (range && (flags & ~MREMAP_MAYMOVE) == 0 && bytes != 0 && regions().is_managed(*range))
     return remap(*range, round_up(bytes, page_bytes), flags);
-  if (place != nullptr)
-    if (const auto target = pages_of_program(caller, place, bytes))
-      regions().make_private(*target, Reason::replacement);
-  if (!range) return next();
-  regions().make_private(*range, Reason::remapping);
-  void* const moved = next();
+  if (range && !regions().make_private(*range, Reason::remapping)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const moved = place != nullptr ? in_place_of(caller, place, bytes, next) : next();
+  if (!range) return moved;
   // Linux moves no more than one mapping.
   if (moved == MAP_FAILED && errno == EFAULT && flags == MREMAP_MAYMOVE && bytes > range->bytes() &&
       is_plain(*range))
@@ -214,44 +260,50 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
 
 int mprotect(void* memory, std::size_t bytes, int protection) noexcept {
   const void* const caller = __builtin_return_address(0);
+  const auto next = Real<"mprotect", int(void*, std::size_t, int)>::get();
   const auto range = pages_of_program(caller, memory, bytes);
   if (range && protection == (PROT_READ | PROT_WRITE) && regions().is_managed(*range)) return 0;
-  return on_private_memory(caller, memory, bytes, Reason::protection, [&] {
-    return Real<"mprotect", int(void*, std::size_t, int)>::get()(memory, bytes, protection);
+  return on_private_memory(caller, memory, bytes, Reason::protection, -1, [&] {
+    if (!range || !regions().has_hole(*range)) return next(memory, bytes, protection);
+    return around_holes(*range, [&](Range part) {
+      return next(reinterpret_cast<void*>(part.start), part.bytes(), protection);
+    });
   });
 }
 
 int madvise(void* memory, std::size_t bytes, int advice) noexcept {
   const void* const caller = __builtin_return_address(0);
   const auto range = pages_of_program(caller, memory, bytes);
+  if (range && regions().has_hole(*range))
+    return around_holes(*range, [&](Range part) { return advise_piece(part, advice); });
   if (range && regions().is_managed(*range))
     if (const auto result = advise(*range, advice)) return *result;
-  return on_private_memory(caller, memory, bytes, Reason::advice, [&] {
-    return Real<"madvise", int(void*, std::size_t, int)>::get()(memory, bytes, advice);
-  });
+  return on_private_memory(caller, memory, bytes, Reason::advice, -1,
+                           [&] { return next_madvise(memory, bytes, advice); });
 }
 
 // POSIX_MADV_DONTNEED must not lose contents: all of its advice is hints.
 int posix_madvise(void* memory, std::size_t bytes, int advice) noexcept {
-  if (pages_of_program(__builtin_return_address(0), memory, bytes)) return 0;
+  if (const auto range = pages_of_program(__builtin_return_address(0), memory, bytes))
+    return regions().has_hole(*range) ? ENOMEM : 0;
   return Real<"posix_madvise", int(void*, std::size_t, int)>::get()(memory, bytes, advice);
 }
 
 int mlock(const void* memory, std::size_t bytes) noexcept {
-  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::locking, [&] {
+  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::locking, -1, [&] {
     return Real<"mlock", int(const void*, std::size_t)>::get()(memory, bytes);
   });
 }
 
 int mlock2(const void* memory, std::size_t bytes, unsigned flags) noexcept {
-  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::locking, [&] {
+  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::locking, -1, [&] {
     return Real<"mlock2", int(const void*, std::size_t, unsigned)>::get()(memory, bytes, flags);
   });
 }
 
 long mbind(void* memory, unsigned long bytes, int mode, const unsigned long* nodes,
            unsigned long nodes_max, unsigned flags) {
-  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::advice, [&] {
+  return on_private_memory(__builtin_return_address(0), memory, bytes, Reason::advice, -1L, [&] {
     return Real<"mbind", long(void*, unsigned long, int, const unsigned long*, unsigned long,
                               unsigned)>::get()(memory, bytes, mode, nodes, nodes_max, flags);
   });

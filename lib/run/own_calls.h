@@ -2,13 +2,19 @@
 // those go to the C library unchanged.
 #pragma once
 
+#include <cerrno>
+
 namespace wherry::run {
 
-// While one of these lives, the calling thread's calls are Wherry's. They nest.
+// While one of these lives, the calling thread's calls are Wherry's. They nest. The program's errno
+// is as before afterwards.
 class OwnCalls {
  public:
-  OwnCalls() { ++depth_; }
-  ~OwnCalls() { --depth_; }
+  OwnCalls() : errno_(errno) { ++depth_; }
+  ~OwnCalls() {
+    --depth_;
+    errno = errno_;
+  }
   OwnCalls(const OwnCalls&) = delete;
   OwnCalls& operator=(const OwnCalls&) = delete;
 
@@ -17,6 +23,7 @@ class OwnCalls {
   static void for_ever() { ++depth_; }
 
  private:
+  const int errno_;
   // In the static TLS block: an access must not allocate.
   [[gnu::tls_model("initial-exec")]] static inline thread_local unsigned depth_ = 0;
 };

@@ -8,7 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/environment.h"
 
 namespace wherry::run {
 namespace {
@@ -40,6 +44,18 @@ std::vector<int> open_files(int first) {
   return numbers;
 }
 
+// Whether the file is of a kind that the library opens. Other threads of the program may have
+// opened files meanwhile.
+bool may_be_own(int number) {
+  char text[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(number);
+  if (::readlink(link.c_str(), text, sizeof text - 1) <= 0) return false;
+  const std::string_view name = text;
+  return name.starts_with("anon_inode:") || name.starts_with("/memfd:wherry") ||
+         name.starts_with("/wherry-") || name.ends_with("/pagemap") ||
+         name == impl::environment("WHERRY_TRACE");
+}
+
 std::vector<int> fillers;
 std::vector<int> before;
 
@@ -64,6 +80,7 @@ OwnFiles::~OwnFiles() {
   fillers.clear();
   auto* const numbers = new std::vector<int>;
   std::ranges::set_difference(open_files(first_number()), before, std::back_inserter(*numbers));
+  std::erase_if(*numbers, [](int number) { return !may_be_own(number); });
   own.store(numbers, std::memory_order_release);
 }
 

@@ -40,6 +40,15 @@ void leave_trace_to_the_program() {
   if (!settings()->records_children) ::unsetenv("WHERRY_TRACE");
 }
 
+std::string report_name() {
+  return settings()->reports + "/" + std::to_string(::getpid());
+}
+
+// An empty report stays if the process ends without its exit handlers.
+void begin_report() {
+  if (std::FILE* const file = std::fopen(report_name().c_str(), "we")) std::fclose(file);
+}
+
 bool start() {
   const OwnCalls own;
   const OnFirstCpus all_cpus;
@@ -50,18 +59,17 @@ bool start() {
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
     return false;
   attach_first_thread();
+  begin_report();
   return true;
 }
 
 // One JSON object; the tool adds up those of all processes.
 void write_report() {
   const OwnCalls own;
-  if (settings()->reports.empty()) return;
   wherryStats stats{};
   stats.size = sizeof stats;
   if (wherryGetStats(&stats) != CUDA_SUCCESS) return;
-  const std::string name = settings()->reports + "/" + std::to_string(::getpid());
-  std::FILE* const file = std::fopen(name.c_str(), "we");
+  std::FILE* const file = std::fopen(report_name().c_str(), "we");
   if (file == nullptr) return;
   const ManagedRegions::Counts counts = ManagedRegions::instance().counts();
   std::fprintf(file,

@@ -28,7 +28,7 @@ FOLDER = pathlib.Path()
 DEVICES = ["--devices", "capacity=8M;capacity=16M", "--attach", "index=0:0",
            "--attach", "index=1-1000:1"]
 # In the order of the report's list.
-REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice"]
+REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice", "fork"]
 ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc_minimal.so.4"]
 
 
@@ -104,6 +104,19 @@ class MemoryCalls(Same):
         report = self.managed(self.assert_same([program("own_allocator")], DEVICES))
         self.assertGreater(report["mappings"], 3)
         self.assertEqual(sum(report["made_private"]), 0)
+
+
+class AwkwardCalls(Same):
+    def test_rare_and_legal_uses_of_memory(self):
+        for options in ([], DEVICES, [*DEVICES, "--policy", "migrate-always"]):
+            with self.subTest(options=options):
+                self.managed(self.assert_same([program("awkward_calls")], options))
+
+    def test_processes_without_a_summary_are_counted(self):
+        done = wherry("run", "--", "/usr/bin/python3", "-c",
+                      "import os; a = bytearray(9 << 20); os._exit(3)")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("1 process had managed memory and ended without exit handlers", done.stderr)
 
 
 class Processes(Same):
@@ -317,7 +330,7 @@ class Interface(Same):
             os.kill(process, signal.SIGKILL)
             _, errors = tool.communicate(timeout=30)
             self.assertEqual(tool.returncode, 128 + signal.SIGKILL)
-            self.assertIn("no summary", errors)
+            self.assertIn("ended without exit handlers", errors)
             self.assertEqual(os.listdir(folder), [])
             for _ in range(100):
                 if not pathlib.Path(f"/proc/{process}").exists():

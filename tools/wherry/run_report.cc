@@ -15,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 // In the order of lib/run/managed_regions.h (Reason).
-constexpr std::array reasons{"mprotect", "mremap", "mlock", "a mapping at its place",
-                             "madvise or mbind"};
+constexpr std::array reasons{"mprotect",         "mremap", "mlock", "a mapping at its place",
+                             "madvise or mbind", "fork"};
 
 constexpr double mebibyte = 1 << 20;
 constexpr double page_mebibytes = 4096 / mebibyte;
@@ -47,24 +47,35 @@ std::string count_of(std::uint64_t count, const char* what, const char* more = "
 RunReport RunReport::read(const std::string& folder) {
   RunReport report;
   std::uint64_t processes = 0;
+  std::uint64_t unfinished = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path());
     const json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
-    // A process that was killed while it wrote.
-    if (!one.is_object()) continue;
+    if (!one.is_object()) {
+      ++unfinished;
+      continue;
+    }
     add(report.sum_, one);
     ++processes;
   }
   if (report.sum_.is_null()) report.sum_ = json::object();
   report.sum_["processes"] = processes;
+  report.sum_["unfinished"] = unfinished;
   return report;
 }
 
 void RunReport::print(bool by_signal) const {
   const auto processes = sum_.at("processes").get<std::uint64_t>();
+  const auto unfinished = sum_.at("unfinished").get<std::uint64_t>();
+  if (unfinished != 0)
+    say(
+        fmt::format("{} had managed memory and ended without exit handlers (a signal, _exit or "
+                    "exec), so what they did is not in the summary",
+                    count_of(unfinished, "process", "es")));
   if (processes == 0) {
-    say(by_signal ? "a signal ended the program, so there is no summary"
-                  : "no allocation was large enough to be managed (--min-size)");
+    if (unfinished == 0)
+      say(by_signal ? "a signal ended the program, so there is no summary"
+                    : "no allocation was large enough to be managed (--min-size)");
     return;
   }
   const auto number = [&](const char* name) { return sum_.at(name).get<std::uint64_t>(); };

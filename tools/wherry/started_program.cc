@@ -37,7 +37,7 @@ void pass_on_signals() {
   struct sigaction action {};
   action.sa_sigaction = pass_on;
   action.sa_flags = SA_SIGINFO;
-  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
     // Already ignored, as under nohup: the program ignores it, too.
