@@ -5,25 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <sstream>
 
-#include "base/environment.h"
 #include "os/files/elf_file.h"
+#include "program_path.h"
 
 namespace wherry::tool {
 namespace {
-
-// Where execvp() finds the program; empty: nowhere.
-std::string find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* const path = impl::environment_value("PATH");
-  std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (::access(file.c_str(), X_OK) == 0) return file;
-  }
-  return {};
-}
 
 bool has_interpreter(const impl::ElfFile& file) {
   return std::ranges::any_of(file.segments(),

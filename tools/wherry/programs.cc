@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
+
+#include "program_path.h"
 
 namespace wherry::tool {
 namespace {
@@ -278,12 +278,8 @@ std::span<const Program> programs() {
 
 bool is_installed(const Program& program) {
   return std::ranges::all_of(program.needs, [](const std::string& name) {
-    if (name.front() == '/') return fs::exists(name);
-    const char* const path = std::getenv("PATH");
-    std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
-    for (std::string folder; std::getline(folders, folder, ':');)
-      if (::access((fs::path(folder) / name).c_str(), X_OK) == 0) return true;
-    return false;
+    const std::string path = find_program(name);
+    return !path.empty() && fs::exists(path);
   });
 }
 
