@@ -84,7 +84,7 @@ class ManagedRegions {
   // ---- Mappings
 
   void* allocate_mapping(std::size_t bytes) { return place_mapping(bytes, bytes); }
-  // Takes the range away from the program. Parts outside of all pieces are left for the caller.
+  // Takes the range away from the program. Parts outside of all regions are left for the caller.
   void unmap(Range range, std::vector<Range>& outside) { take(range, false, outside); }
   // Makes a piece longer where it is, with zeros. False: there is no room.
   bool grow_mapping(Range now, std::size_t bytes);
@@ -97,7 +97,7 @@ class ManagedRegions {
   // The parts of the range that the program still has.
   std::vector<Range> pieces_in(Range range) const;
   // Linux has mapped something else for the program there: holes in private regions are pieces
-  // again. False: the range has addresses of the arena that are in no region.
+  // again.
   void note_mapped(Range range);
   // The pages read as zeros from now on. Requires: is_managed().
   void free_pages(Range range);
@@ -164,7 +164,7 @@ class ManagedRegions {
   // Each of these requires the lock.
   void enter(std::uintptr_t start, std::size_t bytes, std::size_t used, bool is_object);
   Pieces::const_iterator piece_at(std::uintptr_t address) const;
-  // Calls f(Piece's range, Region start, Region) for each part of a piece in the range.
+  // Calls f(Range, start of its region) for each part of a piece in the range.
   template <typename F>
   void for_each_part(Range range, const F& f) const;
   bool make_region_private(std::uintptr_t start, Region& region, Reason reason);

@@ -339,6 +339,88 @@ class Interface(Same):
             self.assertFalse(pathlib.Path(f"/proc/{process}").exists())
 
 
+class Benchmark(Case):
+    """`wherry bench programs`."""
+
+    def bench_of_fake_openssl(self, script, *arguments):
+        """Benchmarks a shell script in the place of openssl, whose inputs take no time to make."""
+        with tempfile.TemporaryDirectory() as folder:
+            fake = pathlib.Path(folder) / "openssl"
+            fake.write_text(f"#!/bin/sh\n{script}\n")
+            fake.chmod(0o755)
+            return wherry("bench", "programs", "--only", "openssl", "--rounds", 2, *arguments,
+                          environment={"PATH": f"{folder}:{os.environ['PATH']}"})
+
+    def test_programs_are_compared_with_and_without_the_library(self):
+        done = self.bench_of_fake_openssl("echo $$ bytes", "--json", "--record", "--sample", 2)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        row, = json.loads(done.stdout)["rows"]
+        self.assertEqual((row["program"], row["installed"], row["repeats"]),
+                         ("openssl", True, True))
+        for way in ("without", "with", "record", "sample"):
+            self.assertEqual((row[way]["code"], row[way]["same"]), (0, True), way)
+            self.assertEqual(len(row[way]["all_seconds"]), 2)
+        self.assertGreater(row["with"]["ratio"], 0)
+
+        done = self.bench_of_fake_openssl('echo "bytes ${LD_PRELOAD:+preloaded}"')
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "wherry: openssl (with) has other results\n"))
+        self.assertIn("NO", done.stdout)
+        done = self.bench_of_fake_openssl('[ -z "$LD_PRELOAD" ] || exit 3')
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "wherry: openssl (with) failed with code 3\n"))
+        done = self.bench_of_fake_openssl("exit 4")
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "wherry: openssl fails without Wherry, with code 4\n"))
+        # Results that differ by themselves say nothing about the library.
+        done = self.bench_of_fake_openssl('[ -e once ] && echo again; touch once')
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("varies", done.stdout)
+
+
+class Kinds(Case):
+    """What is managed, and what is not."""
+
+    def report_of_run(self, code):
+        """The report of a Python program under `wherry run`."""
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report"
+            done = wherry("run", "--quiet", "--min-size", "16M", "--report", report, "--",
+                          "/usr/bin/python3", "-c", code)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return json.loads(report.read_text()), done.stdout
+
+    def test_mappings_without_reserved_swap_space_are_managed(self):
+        # jemalloc has all its memory by such mappings.
+        report, text = self.report_of_run("""
+import mmap
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # MAP_NORESERVE
+memory = mmap.mmap(-1, 32 << 20, flags=flags)
+memory[5 << 20] = 7
+print(memory[5 << 20], memory[6 << 20])""")
+        self.assertEqual(text, "7 0\n")
+        self.assertEqual((report["processes"], report["mappings"]), (1, 1))
+
+    def test_forked_children_are_managed_unless_the_parent_was_before(self):
+        program = """
+import os
+%s
+if os.fork() == 0:
+    memory = bytearray(32 << 20)
+else:
+    os.wait()
+    memory = bytearray(64 << 20)
+memory[5 << 20] += 7
+print(memory[5 << 20], flush=True)"""
+        report, text = self.report_of_run(program % "")
+        self.assertEqual(text, "7\n7\n")
+        self.assertEqual((report["processes"], report["objects"], report["forks"]), (2, 2, 0))
+        self.assertGreaterEqual(report["most_bytes"], 96 << 20)
+        report, text = self.report_of_run(program % "before = bytearray(16 << 20)")
+        self.assertEqual(text, "7\n7\n")
+        self.assertEqual((report["processes"], report["objects"], report["forks"]), (1, 2, 1))
+
+
 if __name__ == "__main__":
     cli_test.PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
     FOLDER = pathlib.Path(sys.argv[2]).resolve()
