@@ -6,6 +6,7 @@
 #include "base/signal_blocking.h"
 #include "migration/at_rest.h"
 #include "migration/creation.h"
+#include "migration/release.h"
 #include "os/files/range_mark.h"
 #include "runtime/block_runs.h"
 #include "runtime/memory_events.h"
@@ -133,18 +134,10 @@ bool ManagedHeap::remove(std::uintptr_t address, bool is_known_free) {
   if (allocation->bytes > block_size) once.reset();
   if (!is_known_free) record_free(address, *allocation);
   const PageSpan pages = allocation->pages();
-  InFlightTransfers& transfers = parts_.engine.transfers();
   wait_for_rest(
-      transfers, pages, [&] { return !parts_.address_space.is_in_use(*allocation); },
-      "a copy never ended");
-  parts_.blocks.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(),
-                              [&](BlockIndex index, Block& state) {
-                                const PageRun run = run_in_block(index, pages);
-                                lock_at_rest(transfers, index, state, run);
-                                const LockedBlock block(index, state, std::adopt_lock);
-                                parts_.engine.release(block, run);
-                                parts_.effects.released(block, run);
-                              });
+      parts_.engine.transfers(), pages,
+      [&] { return !parts_.address_space.is_in_use(*allocation); }, "a copy never ended");
+  release_pages(parts_.engine, parts_.effects, parts_.blocks, pages);
   parts_.budget.end_claim(allocation->owner, pages.count);
   parts_.address_space.end_free(*allocation);
   return true;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "migration/at_rest.h"
+#include "migration/release.h"
 #include "os/files/file_io.h"
 #include "runtime/block_runs.h"
 #include "runtime/memory_events.h"
@@ -23,15 +24,7 @@ OrdinaryUse::Result OrdinaryUse::free_pages(PageSpan pages) {
   const ReadGuard keeps(parts_.advice.lock);
   if (!parts_.advice.is_managed(pages)) return Result::not_managed;
   if (has_pins(pages)) return Result::pinned;
-  const InFlightTransfers& transfers = parts_.engine.transfers();
-  parts_.blocks.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(),
-                              [&](BlockIndex index, Block& state) {
-                                const PageRun run = run_in_block(index, pages);
-                                lock_at_rest(transfers, index, state, run);
-                                const LockedBlock block(index, state, std::adopt_lock);
-                                parts_.engine.release(block, run);
-                                parts_.effects.released(block, run);
-                              });
+  release_pages(parts_.engine, parts_.effects, parts_.blocks, pages);
   return Result::done;
 }
 
