@@ -22,6 +22,7 @@
 #include "nvcc/options.h"
 #include "nvcc/rewriter.h"
 #include "output.h"
+#include "temporary_folder.h"
 
 namespace wherry::tool {
 namespace {
@@ -41,28 +42,6 @@ constexpr const char* help_text =
     "  -default-stream legacy|per-thread -v -dryrun -keep -optf FILE --version\n"
     "Options for GPUs (-arch, -gencode, -maxrregcount, -use_fast_math, ...) are ignored.\n"
     "docs/cuda-sources.md describes what works.\n";
-
-// A folder for intermediate files, which ends with this object.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "wherry-nvcc-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::system_error(errno, std::generic_category(), "cannot create " + name);
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 class Driver {
  public:
@@ -287,7 +266,7 @@ class Driver {
 
   const NvccOptions options_;
   const Installation installation_;
-  const Scratch scratch_;
+  const TemporaryFolder scratch_{"wherry-nvcc"};
 };
 
 void check(const NvccOptions& options) {
