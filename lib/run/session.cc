@@ -46,6 +46,7 @@ std::string report_name() {
 
 // An empty report stays if the process ends without its exit handlers.
 void begin_report() {
+  if (settings()->reports.empty()) return;
   if (std::FILE* const file = std::fopen(report_name().c_str(), "we")) std::fclose(file);
 }
 
@@ -66,6 +67,7 @@ bool start() {
 // One JSON object; the tool adds up those of all processes.
 void write_report() {
   const OwnCalls own;
+  if (settings()->reports.empty()) return;
   wherryStats stats{};
   stats.size = sizeof stats;
   if (wherryGetStats(&stats) != CUDA_SUCCESS) return;
