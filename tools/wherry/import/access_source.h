@@ -47,6 +47,16 @@ struct SourceSettings {
 // Reads the stream up to its end. Throws std::bad_alloc.
 using ReadAccesses = SourceResult (*)(std::FILE* stream, const SourceSettings& settings);
 
+// What read() returns, or the line at which it has thrown tool::MalformedText.
+template <typename Read>
+SourceResult unless_malformed(const Read& read) {
+  try {
+    return read();
+  } catch (const tool::MalformedText& malformed) {
+    return malformed.error;
+  }
+}
+
 // The whole page of this size around the address.
 inline Access page_access(std::uint64_t address, const SourceSettings& settings) {
   return {.address = address & ~(settings.page_bytes - 1), .bytes = settings.page_bytes};

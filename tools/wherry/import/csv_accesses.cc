@@ -183,12 +183,10 @@ Accesses read(LineReader& lines, const SourceSettings& settings) {
 }  // namespace
 
 SourceResult read_csv_accesses(std::FILE* stream, const SourceSettings& settings) {
-  try {
+  return unless_malformed([&] {
     LineReader lines(stream);
     return read(lines, settings);
-  } catch (const tool::MalformedText& malformed) {
-    return malformed.error;
-  }
+  });
 }
 
 }  // namespace wherry::importing

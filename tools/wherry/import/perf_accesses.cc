@@ -196,11 +196,7 @@ class Reader {
 }  // namespace
 
 SourceResult read_perf_accesses(std::FILE* stream, const SourceSettings& settings) {
-  try {
-    return Reader(stream, settings).read();
-  } catch (const tool::MalformedText& malformed) {
-    return malformed.error;
-  }
+  return unless_malformed([&] { return Reader(stream, settings).read(); });
 }
 
 }  // namespace wherry::importing
