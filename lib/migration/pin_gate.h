@@ -1,9 +1,11 @@
-// Keeps the background threads away from the entries and frames of pinned pages. Linux replaces the
-// frames of pages that it merges. A page whose entry was removed faults once more, also inside a
-// system call that finds it touched.
+// Keeps the background threads away from the entries and frames of pinned pages, and of pages that
+// become private memory. Linux replaces the frames of pages that it merges. A page whose entry was
+// removed faults once more, also inside a system call that finds it touched. Private memory whose
+// entry is removed is lost.
 //
 // A background thread holds `lock` from its look at the pins until its work on these blocks is
-// done. A thread that has entered pins waits for that work, and later work sees the pins.
+// done. A thread that has entered pins waits for that work, and later work sees the pins. A thread
+// that makes memory private holds `lock` until no pool has the pages any more.
 #pragma once
 
 #include "base/lock.h"
@@ -16,7 +18,7 @@ class PinGate {
   // `advice` outlives this.
   explicit PinGate(const AdviceMap& advice) : advice_(advice) {}
 
-  // Held by background threads, never together with a block's lock that was taken before.
+  // Never taken by a thread that holds a block's lock.
   Mutex lock{LockOrder::pins};
 
   PageMask pinned(BlockIndex block) const REQUIRES(lock) { return advice_.pinned(block); }

@@ -86,13 +86,10 @@ OrdinaryUse::Result OrdinaryUse::make_private(std::uintptr_t address) {
   wait_for_rest(
       parts_.engine.transfers(), pages,
       [&] { return !parts_.address_space.is_in_use(*allocation); }, "a copy never ended");
-  {
-    const ViewSwitcher::Pause pause(parts_.switcher, Processor::host());
-    for_each_run(pages, [&](BlockIndex index, PageRun run) {
-      make_private(index, run, *own);
-      return true;
-    });
-  }
+  for_each_run(pages, [&](BlockIndex index, PageRun run) {
+    make_private(index, run, *own);
+    return true;
+  });
   parts_.page_owners.freed(*allocation);
   record_free(address, *allocation);
   parts_.budget.end_claim(allocation->owner, pages.count);
@@ -107,6 +104,10 @@ void OrdinaryUse::make_private(BlockIndex index, PageRun run, Substitute& own) {
   const Processor host = Processor::host();
   const PageSpan span = span_of(index, run);
   Block& state = parts_.blocks.at(index);
+  // A sample that has chosen a page would drop its entry from the page table: of shared memory that
+  // drops no data, of private memory it does.
+  const LockGuard gate(parts_.gate.lock);
+  const ViewSwitcher::Pause pause(parts_.switcher, host);
   const bool done = retry_incomplete([&] {
     lock_at_rest(parts_.engine.transfers(), index, state, run);
     const LockedBlock block(index, state, std::adopt_lock);

@@ -12,6 +12,7 @@
 #include "memory/page_owners.h"
 #include "migration/advice_effects.h"
 #include "migration/page_engine.h"
+#include "migration/pin_gate.h"
 #include "migration/view_switcher.h"
 #include "os/memory/substitute.h"
 #include "pages/address_space.h"
@@ -35,6 +36,7 @@ class OrdinaryUse {
     ViewSwitcher& switcher;
     PoolBudget& budget;
     ProgramAdvice& advice;
+    PinGate& gate;
   };
 
   explicit OrdinaryUse(const Parts& parts) : parts_(parts) {}
@@ -55,12 +57,12 @@ class OrdinaryUse {
   // The allocation that starts at `address` becomes private anonymous memory of the program, with
   // its contents, atomically for running threads. It is not managed any more. Nothing has changed
   // unless the result is done. Requires: no isolated device uses it.
-  Result make_private(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
+  Result make_private(std::uintptr_t address) EXCLUDES(parts_.advice.lock, parts_.gate.lock);
 
  private:
   bool has_pins(PageSpan pages) const;
   // Copies the run to `own`, moves that to its place, and empties the pools.
-  void make_private(BlockIndex index, PageRun run, Substitute& own);
+  void make_private(BlockIndex index, PageRun run, Substitute& own) EXCLUDES(parts_.gate.lock);
 
   const Parts parts_;
 };

@@ -155,7 +155,7 @@ void Runtime::make_memory_parts() {
                                                       *effects_, *advice_, *heap_, pin_gate_});
   ordinary_use_ = std::make_unique<OrdinaryUse>(
       OrdinaryUse::Parts{arena_.layout(), blocks_, address_space_, page_owners_, *engine_,
-                         *effects_, *switcher_, *budget_, *advice_});
+                         *effects_, *switcher_, *budget_, *advice_, pin_gate_});
   inspector_ = std::make_unique<PageInspector>(
       PageInspector::Parts{options_.processor_count(), blocks_, *engine_, *effects_, *heap_});
   fork_hooks_ = std::make_unique<ForkHooks>(host_memory_.adopted(), *variables_);

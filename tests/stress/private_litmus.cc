@@ -59,6 +59,24 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
+// Removes entries of the pages from the host's page table, all the time.
+class Samples {
+ public:
+  Samples(Rig& rig, const std::byte* memory)
+      : thread_([this, &rig, memory] {
+          for (std::size_t at = 0; !stops_; at = (at + step_words * sizeof(std::uint64_t)) % bytes)
+            rig.sample(memory + at);
+        }) {}
+  ~Samples() {
+    stops_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
 void play(Rig& rig, const Injection& injection, std::uint64_t round) {
   std::byte* const memory = rig.allocate(bytes);
   if (round % 2 == 0) {
@@ -68,11 +86,12 @@ void play(Rig& rig, const Injection& injection, std::uint64_t round) {
   rig.injector().set(injection);
   Writers writers(reinterpret_cast<std::uint64_t*>(memory));
   std::this_thread::sleep_for(std::chrono::milliseconds{2});
-  // Their next accesses fault.
-  rig.sample(memory);
-  const auto result =
-      rig.runtime().ordinary_use().make_private(reinterpret_cast<std::uintptr_t>(memory));
-  if (result != impl::OrdinaryUse::Result::done) throw std::runtime_error("not made private");
+  {
+    const Samples samples(rig, memory);
+    const auto result =
+        rig.runtime().ordinary_use().make_private(reinterpret_cast<std::uintptr_t>(memory));
+    if (result != impl::OrdinaryUse::Result::done) throw std::runtime_error("not made private");
+  }
   std::this_thread::sleep_for(std::chrono::milliseconds{1});
   writers.check();
   rig.injector().set({});
@@ -88,7 +107,9 @@ TEST_CASE("no write is lost while memory becomes private, whatever step is slow"
       for (const Trouble trouble :
            {Trouble::none, Trouble::delay_before, Trouble::delay_after, Trouble::again}) {
         if (trouble != Trouble::none && !can_happen(step, trouble)) continue;
-        const Injection injection{step, trouble, -1, 300};
+        // A page that a sample has chosen may become private before the sample drops its entry.
+        const int delay_us = step == Step::forget ? 3000 : 300;
+        const Injection injection{step, trouble, -1, delay_us};
         for (std::uint64_t round = 0; round < rounds; ++round) {
           try {
             play(rig, injection, round);
