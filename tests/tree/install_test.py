@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The files of `meson install` suffice for a C and a C++ program: headers, both libraries with the
-interposers, wherry.pc; for a CUDA source; and for `wherry run`. libwherry_io is installed, and can
-be preloaded.
+interposers, wherry.pc; for a CUDA source; for `wherry run`; and for Python.
+libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -36,6 +37,11 @@ int main() {
 }
 """
 
+
+PYTHON_PROGRAM = """
+import wherry
+print(wherry.full(3, 2).sum(), wherry.__version__)
+"""
 
 def run(command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
@@ -101,6 +107,11 @@ def main():
             # Where it may not, it says why it leaves the program alone.
             if done.returncode != 0 or " in " not in done.stderr:
                 sys.exit(f"wherry run: {done.stderr}")
+            if importlib.util.find_spec("numpy"):
+                python = environment | {
+                    "PYTHONPATH": str(next(root.rglob("wherry/__init__.py")).parent.parent)}
+                output = run([sys.executable, "-c", PYTHON_PROGRAM], env=python, cwd=folder)
+                print(f"Python: {output.strip()}")
 
         # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):
