@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The files of `meson install` suffice for a C and a C++ program: headers, both libraries with the
-interposers, wherry.pc; for a CUDA source; for `wherry run`; and for Python.
+interposers, wherry.pc; for a CUDA source; for `wherry run`; for Python; and for Fortran.
 libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
@@ -9,6 +9,7 @@ Usage: install_test.py BUILD MESON...
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,14 @@ PYTHON_PROGRAM = """
 import wherry
 print(wherry.full(3, 2).sum(), wherry.__version__)
 """
+
+FORTRAN_PROGRAM = """
+program main
+  use wherry
+  print '(i0, a)', wherry_device_count(), ' device(s)'
+end program
+"""
+
 
 def run(command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
@@ -112,6 +121,15 @@ def main():
                     "PYTHONPATH": str(next(root.rglob("wherry/__init__.py")).parent.parent)}
                 output = run([sys.executable, "-c", PYTHON_PROGRAM], env=python, cwd=folder)
                 print(f"Python: {output.strip()}")
+            if shutil.which("gfortran"):
+                module = pkg_config("--variable=fortran")[0]
+                if not module.startswith(str(root)):
+                    module = str(root) + module
+                fortran_source = pathlib.Path(folder) / "program.f90"
+                fortran_source.write_text(FORTRAN_PROGRAM)
+                run(["gfortran", "-J", folder, module, fortran_source, "-o", program,
+                     f"-L{libraries}", *shared])
+                print(f"gfortran: {run([program], env=environment).strip()}")
 
         # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):
