@@ -68,8 +68,13 @@ _PARAMETERS = {
 def _load() -> ctypes.CDLL:
     way = os.path.relpath(_build.LIBRARY_FOLDER, _build.PACKAGE_FOLDER)
     path = os.path.join(os.path.dirname(os.path.realpath(__file__)), way, "libwherry.so.0")
-    # Elsewhere, where an administrator has moved it, the dynamic loader finds it.
-    return ctypes.CDLL(path if os.path.exists(path) else "libwherry.so.0")
+    if os.path.exists(path):
+        return ctypes.CDLL(path)
+    try:
+        return ctypes.CDLL("libwherry.so.0")
+    except OSError as failure:
+        raise ImportError(f"wherry: there is no {os.path.normpath(path)}, and the dynamic loader "
+                          f"finds none ({failure}): set LD_LIBRARY_PATH to its folder") from None
 
 
 library = _load()
