@@ -2,7 +2,7 @@
 ! program's own OpenMP threads count as the devices.
 program heat
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int32_t, c_loc, c_ptr, c_sizeof
-  use, intrinsic :: iso_fortran_env, only: real64
+  use, intrinsic :: iso_fortran_env, only: error_unit, real64
   use wherry
   implicit none
 
@@ -14,7 +14,7 @@ program heat
   logical :: same
 
   if (wherry_device_count() < devices) then
-    print '(a)', 'heat: it needs WHERRY_DEVICES="kind=coherent;kind=coherent"'
+    write (error_unit, '(a)') 'heat: it needs WHERRY_DEVICES="kind=coherent;kind=coherent"'
     stop 2, quiet=.true.
   end if
   call wherry_allocate(memory(1), rows * columns * c_sizeof(0._real64))

@@ -67,7 +67,9 @@ def main():
     os.environ.setdefault("WHERRY_DEVICES", "kind=coherent;kind=coherent")
     devices = wherry.devices()
     if len(devices) < DEVICES or not all(device.coherent for device in devices[:DEVICES]):
-        sys.exit(f"heat.py: it needs {DEVICES} devices with kind=coherent in WHERRY_DEVICES")
+        print(f"heat.py: it needs {DEVICES} devices with kind=coherent in WHERRY_DEVICES",
+              file=sys.stderr)
+        sys.exit(2)
     grids = [wherry.empty((ROWS, COLUMNS)) for _ in range(2)]
     for grid, name in zip(grids, ("plate.even", "plate.odd")):
         fill(grid)

@@ -44,7 +44,8 @@ class Arrays(unittest.TestCase):
     def test_an_array_is_an_ordinary_numpy_array_of_zeros(self):
         for shape, dtype, order in (((), float, "C"), (7, "i2", "C"), ((3, 5, 1000), "c16", "F"),
                                     (np.int64(9), [("key", "i4"), ("value", "f8")], "C"),
-                                    ([4, 4], "M8[ns]", "F"), (10, "U7", "C")):
+                                    ([4, 4], "M8[ns]", "F"),
+                                    (np.array([2, 3]), "?", "C"), (10, "U7", "C")):
             with self.subTest(shape=shape, dtype=dtype):
                 expected = np.zeros(shape, dtype, order)
                 array = wherry.empty(shape, dtype, order)

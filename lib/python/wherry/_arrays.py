@@ -7,10 +7,10 @@ import math
 import operator
 import sys
 import weakref
-from typing import Any, Literal, Sequence, SupportsIndex, Union
+from typing import Any, Iterable, Literal, Sequence, SupportsIndex, Union
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ._contexts import on_device
 from ._library import library, release
@@ -39,16 +39,13 @@ class Allocation:
 
 
 def _dimensions(shape: Shape) -> tuple[int, ...]:
-    try:
-        lengths = (operator.index(shape),)  # type: ignore[arg-type]
-    except TypeError:
-        lengths = tuple(operator.index(length) for length in shape)  # type: ignore[union-attr]
+    lengths = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
     if any(length < 0 for length in lengths):
         raise ValueError("negative dimensions are not allowed")
     return lengths
 
 
-def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C") -> np.ndarray:
+def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C") -> NDArray[Any]:
     """Returns a new array in managed memory; its elements are zero.
 
     It is an ordinary numpy array. Its memory is freed when no array uses it any more. A page takes
@@ -67,20 +64,20 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
     return np.ndarray(lengths, element, np.asarray(Allocation(nbytes)), order=order)
 
 
-def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C") -> np.ndarray:
+def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C") -> NDArray[Any]:
     """The same as empty(), whose elements are zero."""
     return empty(shape, dtype, order)
 
 
 def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None,
-         order: Literal["C", "F"] = "C") -> np.ndarray:
+         order: Literal["C", "F"] = "C") -> NDArray[Any]:
     """Returns a new array whose elements are `fill_value`; by default of its type. See empty()."""
     array = empty(shape, np.asarray(fill_value).dtype if dtype is None else dtype, order)
     array[...] = fill_value
     return array
 
 
-def asarray(values: ArrayLike, dtype: DTypeLike = None) -> np.ndarray:
+def asarray(values: ArrayLike, dtype: DTypeLike = None) -> NDArray[Any]:
     """Returns the values as an array in managed memory: themselves if they are one, else a copy.
 
     A copy keeps the order of the dimensions. Errors are those of empty().

@@ -9,6 +9,8 @@ class Error(RuntimeError):
     Its text is "CALL: CUDA_ERROR_NAME (description)", and what to do, where that is known.
     """
 
+    __module__ = "wherry"
+
     def __init__(self, call: str, code: int, name: str, description: str, advice: str = "") -> None:
         # All of them are arguments of the exception, so that it can be pickled.
         super().__init__(call, code, name, description, advice)
@@ -30,3 +32,5 @@ class Error(RuntimeError):
 
 class OutOfMemoryError(Error, MemoryError):
     """CUDA_ERROR_OUT_OF_MEMORY, which is also a MemoryError."""
+
+    __module__ = "wherry"

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_char_p, c_int32, c_void_p, py_object
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from ._contexts import start
 from ._pages import NOT_MANAGED, is_managed
@@ -33,7 +33,7 @@ class Managed:
     Raises ValueError if the array is not in managed memory.
     """
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: NDArray[Any]) -> None:
         start()
         if not is_managed(array):
             raise ValueError(NOT_MANAGED)

@@ -9,6 +9,7 @@ import ctypes
 import os
 import re
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from typing import Any
 
 from . import _build
 from ._errors import Error, OutOfMemoryError
@@ -81,7 +82,7 @@ library = _load()
 _loaded_by = os.getpid()
 
 
-def _text(function, code: int) -> str | None:
+def _text(function: Any, code: int) -> str | None:
     text = c_char_p()
     function(code, ctypes.byref(text))
     return text.value.decode() if text.value else None
@@ -97,7 +98,7 @@ def error(call: str, code: int, advice: str = "") -> Error:
                 _text(library.cuGetErrorString, code) or "unknown", advice)
 
 
-def _check(result: int, function, arguments: tuple) -> None:
+def _check(result: int, function: Any, arguments: tuple[Any, ...]) -> None:
     if result != 0:
         raise error(re.sub(r"_v\d+$", "", function.__name__), result)
 
@@ -109,7 +110,7 @@ for _name, _types in _PARAMETERS.items():
     _function.errcheck = _check
 
 
-def release(function, handle: int) -> None:
+def release(function: Any, handle: int) -> None:
     """Calls a function that frees something. In a child made by fork() there is nothing to free."""
     try:
         function(handle)

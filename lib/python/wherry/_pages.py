@@ -9,6 +9,7 @@ from ctypes import c_size_t
 from typing import Any, Iterator, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._contexts import on_device, start, stream_handle
 from ._errors import Error
@@ -55,7 +56,7 @@ class Extent(NamedTuple):
         return self.stop - self.start
 
 
-def _require_array(array: np.ndarray) -> None:
+def _require_array(array: NDArray[Any]) -> None:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"a numpy array is needed, not {type(array).__name__}")
 
@@ -66,7 +67,7 @@ def _page_state(address: int) -> PageState:
     return state
 
 
-def is_managed(array: np.ndarray) -> bool:
+def is_managed(array: NDArray[Any]) -> bool:
     """Whether the array is in memory that the library has allocated."""
     _require_array(array)
     try:
@@ -76,13 +77,13 @@ def is_managed(array: np.ndarray) -> bool:
     return True
 
 
-def _lowest_address(array: np.ndarray) -> int:
+def _lowest_address(array: NDArray[Any]) -> int:
     # Negative strides lead down from the first element.
     return array.ctypes.data + sum((count - 1) * stride for stride, count
                                    in zip(array.strides, array.shape) if stride < 0)
 
 
-def pieces(array: np.ndarray) -> Iterator[tuple[int, int]]:
+def pieces(array: NDArray[Any]) -> Iterator[tuple[int, int]]:
     """Yields (address, bytes) of consecutive memory, which together overlap the pages that the
     elements overlap, and no others. If no gap between elements has a page, this is one piece.
     """
@@ -104,7 +105,7 @@ def pieces(array: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 @contextlib.contextmanager
-def _errors_about(array: np.ndarray) -> Iterator[None]:
+def _errors_about(array: NDArray[Any]) -> Iterator[None]:
     """Adds to an error that the array is not managed, if that is so."""
     try:
         yield
@@ -123,7 +124,7 @@ def _advice(advice: Advice | str) -> Advice:
     return Advice[advice.upper()]
 
 
-def advise(array: np.ndarray, advice: Advice | str, place: Place | None = None) -> None:
+def advise(array: NDArray[Any], advice: Advice | str, place: Place | None = None) -> None:
     """Tells how the program will use the pages that the elements overlap. Contents never change.
 
     advice: an Advice, or its name ("set_read_mostly").
@@ -144,7 +145,7 @@ def advise(array: np.ndarray, advice: Advice | str, place: Place | None = None) 
             library.cuMemAdvise_v2(address, nbytes, advice, where)
 
 
-def prefetch(array: np.ndarray, place: Place, stream: Any = None) -> None:
+def prefetch(array: NDArray[Any], place: Place, stream: Any = None) -> None:
     """Moves the pages that the elements overlap to a place, ahead of their use.
 
     Returns at once; synchronize() waits for it. The array can be used meanwhile.
@@ -166,7 +167,7 @@ def prefetch(array: np.ndarray, place: Place, stream: Any = None) -> None:
             library.cuMemPrefetchAsync_v2(address, nbytes, where, 0, handle)
 
 
-def where(array: np.ndarray) -> list[Extent]:
+def where(array: NDArray[Any]) -> list[Extent]:
     """Returns where the pages are that the elements overlap, without accessing them.
 
     A page that moves at this moment is reported before or after the move. Raises Error with
@@ -194,7 +195,7 @@ def _add_extents(found: list[Extent], address: int, nbytes: int, origin: int) ->
             found.append(here)
 
 
-def name(array: np.ndarray, text: str) -> None:
+def name(array: NDArray[Any], text: str) -> None:
     """Gives the array's memory a name, which reports on a trace use. It has no other effect.
 
     text: 1 to 255 bytes of UTF-8. Raises Error with CUDA_ERROR_INVALID_VALUE for another text, or
@@ -208,7 +209,7 @@ def name(array: np.ndarray, text: str) -> None:
             library.wherryNameRange(address, nbytes, text.encode())
 
 
-def explain(array: np.ndarray) -> str:
+def explain(array: NDArray[Any]) -> str:
     """Returns why the page of the first element is where it is: its location, its advice and the
     latest decisions about it, as lines of text. Raises Error with CUDA_ERROR_INVALID_VALUE if the
     array is not in managed memory. Any thread.

@@ -2,7 +2,7 @@
 """The Python package in processes that exit and fork: nothing is freed twice, nothing is printed,
 and a child gets an error instead of memory that it does not have.
 
-Usage: process_test.py PACKAGE_FOLDER
+Usage: processes_test.py PACKAGE_FOLDER
 """
 
 import subprocess
