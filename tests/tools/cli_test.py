@@ -437,6 +437,9 @@ class Refuse(Case):
         self.assertEqual([(row["from"], row["to"], row["distance"], row["method"])
                           for row in report["rows"]],
                          [(0, 0, 10, "fault"), (0, 0, 10, "prefetch")])
+        self.assertEqual([(row["from"], row["to"], row["method"]) for row in report["absent"]],
+                         [(0, 0, "move_pages")])
+        self.assertIn("the node that it is on", report["absent"][0]["reason"])
         for row in report["rows"]:
             self.assertGreater(row["latency_us"], 0)
             self.assertGreater(row["bytes_per_second"], 0)
@@ -444,6 +447,10 @@ class Refuse(Case):
                       "--from", 0, "--to", 0)
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         self.assertIn("prefetch", text.stdout)
+        absent = wherry("bench", "numa", "--method", "move_pages", "--from", 0, "--to", 0)
+        self.assertEqual((absent.returncode, absent.stderr), (0, ""))
+        self.assertRegex(absent.stdout, "from +to +distance +method +one page, us +all, GiB/s")
+        self.assertRegex(absent.stdout, "0 +0 +10 +move_pages +absent: .*the node that it is on")
         self.assert_complaint(wherry("bench", "numa", "--from", 63), 1, "node 63", "there are 0")
         for wrong in (["--bytes", "3M"], ["--bytes", "0"], ["--page", "1G"], ["--method", "rsync"],
                       ["--from", "-1"]):

@@ -31,7 +31,7 @@ struct Path {
   int to;
 };
 struct Result {
-  double latency = 0;  // seconds for one page
+  double latency = 0;  // seconds for one page that moves alone
   double seconds = 0;  // seconds for all pages
 };
 
@@ -220,6 +220,74 @@ std::vector<int> nodes_for(std::optional<int> asked) {
   return {};
 }
 
+// Why this method cannot move pages on this path; empty if it can.
+std::string reason_of_absence(const std::string& method, const Path& path) {
+  if (method == "move_pages" && path.from == path.to)
+    return "Linux moves no page to the node that it is on";
+  return {};
+}
+
+// The rows of all paths and methods, as a table and as JSON.
+class Table {
+ public:
+  explicit Table(const NumaBenchOptions& options)
+      : options_(options),
+        text_(fmt::format("{} MiB in pages of {}\n\n{:>5}{:>5}{:>10}  {:<12}{:>13}{:>12}\n",
+                          options.bytes >> 20, options.page, "from", "to", "distance", "method",
+                          "one page, us", "all, GiB/s")) {}
+
+  void add(const Path& path, const std::string& method, const Result& result) {
+    const double rate = static_cast<double>(options_.bytes) / result.seconds;
+    begin_row(path, method);
+    text_ += fmt::format("{:>13.2f}{:>12.2f}\n", result.latency * 1e6, rate / (1 << 30));
+    Json row = json_row(path, method);
+    row["latency_us"] = result.latency * 1e6;
+    row["bytes_per_second"] = rate;
+    rows_.push_back(std::move(row));
+  }
+  void add_absent(const Path& path, const std::string& method, const std::string& reason) {
+    begin_row(path, method);
+    text_ += fmt::format("absent: {}\n", reason);
+    Json row = json_row(path, method);
+    row["reason"] = reason;
+    absent_.push_back(std::move(row));
+  }
+
+  // One node cannot show how fast the memory of another is.
+  int print(bool one_node) const {
+    if (options_.json)
+      return print_out(Json{{"machine", describe_machine()},
+                            {"bytes", options_.bytes},
+                            {"page", options_.page},
+                            {"rows", rows_},
+                            {"absent", absent_}}
+                           .dump(2) +
+                       "\n");
+    constexpr std::string_view remark =
+        "\nThis process may use one node only. Pages moved between two pools of that node: the "
+        "figures\nshow the work of Linux and of the library, and not the speed of another node's "
+        "memory.\n";
+    return print_out(one_node ? text_ + std::string(remark) : text_);
+  }
+
+ private:
+  void begin_row(const Path& path, const std::string& method) {
+    text_ += fmt::format("{:>5}{:>5}{:>10}  {:<12}", path.from, path.to,
+                         impl::node_distance(path.from, path.to), method);
+  }
+  static Json json_row(const Path& path, const std::string& method) {
+    return {{"from", path.from},
+            {"to", path.to},
+            {"distance", impl::node_distance(path.from, path.to)},
+            {"method", method}};
+  }
+
+  const NumaBenchOptions& options_;
+  std::string text_;
+  Json rows_ = Json::array();
+  Json absent_ = Json::array();
+};
+
 }  // namespace
 
 double move_pages_seconds(int from, int to, std::uint64_t bytes) {
@@ -236,38 +304,23 @@ int run_bench_numa(const NumaBenchOptions& options) {
   std::vector<std::string> methods = options.methods;
   if (methods.empty()) methods.assign(std::begin(all_methods), std::end(all_methods));
 
-  std::string text = fmt::format("{} MiB in pages of {}\n\n{:>5}{:>5}{:>10}  {:<12}{:>14}{:>12}\n",
-                                 options.bytes >> 20, options.page, "from", "to", "distance",
-                                 "method", "us per page", "GiB/s");
-  Json rows = Json::array();
+  Table table(options);
   for (const int source : from)
     for (const int target : to)
       for (const std::string& method : methods) {
-        const int distance = impl::node_distance(source, target);
-        // move_pages() does nothing on the same node.
-        if (method == "move_pages" && source == target) continue;
+        const Path path{source, target};
+        if (const std::string reason = reason_of_absence(method, path); !reason.empty()) {
+          table.add_absent(path, method, reason);
+          continue;
+        }
         Result result;
-        const std::string wrong = measure(result, method, {source, target}, options);
+        const std::string wrong = measure(result, method, path, options);
         if (!wrong.empty())
           return complain(
               fmt::format("{} from node {} to node {}: {}", method, source, target, wrong));
-        const double rate = static_cast<double>(options.bytes) / result.seconds;
-        text += fmt::format("{:>5}{:>5}{:>10}  {:<12}{:>14.2f}{:>12.2f}\n", source, target,
-                            distance, method, result.latency * 1e6, rate / (1 << 30));
-        rows.push_back({{"from", source},
-                        {"to", target},
-                        {"distance", distance},
-                        {"method", method},
-                        {"latency_us", result.latency * 1e6},
-                        {"bytes_per_second", rate}});
+        table.add(path, method, result);
       }
-  if (!options.json) return print_out(text);
-  return print_out(Json{{"machine", describe_machine()},
-                        {"bytes", options.bytes},
-                        {"page", options.page},
-                        {"rows", rows}}
-                       .dump(2) +
-                   "\n");
+  return table.print(nodes_for({}).size() == 1);
 }
 
 }  // namespace wherry::tool
