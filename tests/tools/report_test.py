@@ -87,7 +87,7 @@ class Page(Folder):
         tags = {tag for tag, _ in page.elements}
         self.assertFalse(tags & {"link", "img", "iframe", "object", "embed", "base", "a"}, tags)
         for tag, attributes in page.elements:
-            self.assertFalse(set(attributes) & {"src", "href", "srcset", "action"}, (tag, attributes))
+            self.assertFalse(set(attributes) & {"src", "href", "srcset", "action"}, attributes)
         for style in page.texts["style", None]:
             self.assertNotRegex(style, r"url\(|@import")
         self.assertRegex(text, r'Content-Security-Policy"\s+content="default-src \'none\';')
@@ -246,14 +246,20 @@ class Advice(Folder):
         self.assertFalse([finding for finding in left if "device 0" in finding["memory"]
                           and finding["proposal"] != "prefetch"], left)
 
-    def test_capacity_ends_evictions(self):
-        program = (cli_test.PROGRAM, "bench", "oversubscribe", "--rounds", "1")
-        small = DEVICE | {"WHERRY_DEVICES": "capacity=8M,workers=1"}
-        self.record(*program, environment=small)
-        findings = [finding for finding in self.report()["findings"]
-                    if finding["proposal"] == "capacity"]
+    def test_more_capacity_ends_evictions(self):
+        def report_with(capacity):
+            self.record(cli_test.PROGRAM, "cg", "--poisson", "200", "--tolerance", "0.1",
+                        "--devices", "1",
+                        environment=DEVICE | {"WHERRY_DEVICES": f"capacity={capacity},workers=1"})
+            data = self.report()
+            return (sum(memory["evicted_bytes"] for memory in data["memory"]),
+                    [finding for finding in data["findings"] if finding["proposal"] == "capacity"])
+
+        evicted, findings = report_with("2M")
+        self.assertGreater(evicted, 64 * 4096)
         self.assertEqual([finding["processor"] for finding in findings], ["device 0"])
-        self.assertIn("too little memory", findings[0]["observation"])
+        self.assertTrue(findings[0]["observation"].startswith("Device 0 has too little memory"))
+        self.assertEqual(report_with("64M"), (0, []))
 
 
 class Summary(Case):
@@ -301,9 +307,9 @@ class Refuse(Folder):
 
     def test_a_page_that_cannot_be_written(self):
         self.trace.write_bytes(b"WHERRYTR\1\0\0\0")
-        for page, words in (("/nonexistent/x.html", "No such file"), (self.folder, "Is a directory"),
-                            ("/dev/full", "Invalid argument"), ("", "is empty"),
-                            (self.trace, "is the trace itself")):
+        for page, words in (("/nonexistent/x.html", "No such file"),
+                            (self.folder, "Is a directory"), ("/dev/full", "Invalid argument"),
+                            ("", "is empty"), (self.trace, "is the trace itself")):
             with self.subTest(page=page):
                 self.assert_complaint(wherry("report", self.trace, "-o", page), 1, words)
         self.assertEqual(self.trace.read_bytes(), b"WHERRYTR\1\0\0\0")

@@ -33,6 +33,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::string time_text(std::uint64_t ns) {
+  if (ns >= 1'000'000'000) return fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9);
   return fmt::format("{:.1f} ms", static_cast<double>(ns) / 1e6);
 }
 
@@ -50,6 +51,13 @@ struct Pair {
 // In a sentence.
 std::string who(std::size_t processor) {
   return processor == 0 ? "the host" : processor_name(static_cast<int>(processor));
+}
+
+// At the beginning of a sentence.
+std::string as_subject(std::size_t processor) {
+  std::string words = who(processor);
+  words[0] = words[0] == 't' ? 'T' : 'D';
+  return words;
 }
 
 class Analysis {
@@ -188,7 +196,8 @@ class Analysis {
     const std::string user = who(processor);
     findings_.push_back(
         {Proposal::prefetch, name, static_cast<int>(processor),
-         fmt::format("{} has {} faults on {}, one after the other", user, by.faults(), name),
+         fmt::format("{} has {} faults on {}, one after the other", as_subject(processor),
+                     by.faults(), name),
          fmt::format("{} of the faults follow the one before by address; {} are first touches; "
                      "they took {}",
                      by.in_order, by.first_touches, time_text(by.fault_ns)),
@@ -213,9 +222,9 @@ class Analysis {
     const std::uint64_t capacity = processors_[device].capacity;
     findings_.push_back(
         {Proposal::capacity, memory, static_cast<int>(device),
-         fmt::format("{} has too little memory for what it uses: {} were evicted to the host", name,
-                     size_of_pages(evicted_[device])),
-         fmt::format("it has {}; {} of different pages came to it from other processors; most of "
+         fmt::format("{} has too little memory for what it uses: {} were evicted to the host",
+                     as_subject(device), size_of_pages(evicted_[device])),
+         fmt::format("It has {}; {} of different pages came to it from other processors; most of "
                      "what it lost is {}, with {}",
                      capacity == 0 ? "no limit" : size_text(capacity), size_of_pages(came_[device]),
                      memory, size_of_pages(most_evicted_[device].pages)),
