@@ -19,6 +19,7 @@
 #include "os/process/valgrind.h"
 #include "runtime/system_calls.h"
 #include "streams/thread_target.h"
+#include "trap/child_accesses.h"
 
 namespace wherry::impl {
 
@@ -75,8 +76,12 @@ void after_fork() {
 void in_forked_child() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
-  driver->runtime().fork_hooks().after_in_child();
+  Runtime& runtime = driver->runtime();
+  runtime.fork_hooks().after_in_child();
   signals_of_fork.restore();
+  const std::uintptr_t arena = runtime.layout().base();
+  explain_accesses_in_child(
+      {AddressRange{arena, arena + runtime.layout().bytes()}, runtime.annex().range()});
 }
 
 // Runs at the program's end. It also runs in children and device processes, where it does nothing.
