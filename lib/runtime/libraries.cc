@@ -1,5 +1,8 @@
 #include "runtime/libraries.h"
 
+#include <fmt/format.h>
+
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -8,6 +11,21 @@
 #include "runtime/objects.h"
 
 namespace wherry::impl {
+namespace {
+
+// What a function lacks that is to be a kernel, and how to add it.
+std::string why_no_kernel(const std::string& exported_as) {
+  if (exported_as.empty())
+    return "no exported function begins there; declare it extern \"C\", not static, and link the "
+           "program with -rdynamic";
+  if (exported_as.starts_with("_Z")) return "it has a C++ name; declare it extern \"C\"";
+  return fmt::format(
+      "the sizes of its parameters are not declared; write WHERRY_KERNEL_PARAMS({}, ...) beside it",
+      exported_as);
+}
+
+}  // namespace
+
 CUlibrary Libraries::add(const std::string& name, LoadedObject object) {
   const CUlibrary handle = libraries_.reserve();
   libraries_.assign(handle, std::make_shared<Library>(name, std::move(object), handle));
@@ -57,7 +75,7 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
   // on a device.
   if (code.entry == nullptr || code.params.sizes == nullptr) {
-    refuse_code(address);
+    refuse_code(address, why_no_kernel(place.exported_as));
     return CUDA_ERROR_NOT_FOUND;
   }
   const CUresult shared = share_object(runtime_, place.file, place.object);
@@ -80,13 +98,12 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   return CUDA_SUCCESS;
 }
 
-void Libraries::refuse_code(std::uintptr_t address) {
+void Libraries::refuse_code(std::uintptr_t address, const std::string& why) {
   {
     const LockGuard guard(own_lock_);
     if (!refused_.insert(address).second) return;
   }
-  log_line("{} is no kernel: it is not exported with WHERRY_KERNEL_PARAMS beside it",
-           describe_code_address(address));
+  log_line("{} is no kernel: {}", describe_code_address(address), why);
 }
 
 std::uintptr_t Libraries::address_of(CUkernel kernel) const {
