@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "devices/device_process.h"
 #include "runtime/compiled_kernels.h"
+#include "runtime/last_failure.h"
 #include "runtime/objects.h"
 
 namespace wherry::impl {
@@ -66,7 +67,8 @@ CUresult Libraries::kernel_at(std::uintptr_t address, CUkernel& kernel) {
 CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   // Not under the lock: the loader may be busy with a constructor that waits for us.
   CodePlace place = find_code(address, params_prefix);
-  if (place.object.handle == nullptr) return CUDA_ERROR_NOT_FOUND;
+  if (place.object.handle == nullptr)
+    return fail(CUDA_ERROR_NOT_FOUND, "no code is at {:#x}; pass the address of a kernel", address);
   KernelCode code;
   if (auto compiled = CompiledKernels::of_process().find(reinterpret_cast<const void*>(address)))
     code = std::move(*compiled);
@@ -75,8 +77,9 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
   // on a device.
   if (code.entry == nullptr || code.params.sizes == nullptr) {
-    refuse_code(address, why_no_kernel(place.exported_as));
-    return CUDA_ERROR_NOT_FOUND;
+    const std::string why = why_no_kernel(place.exported_as);
+    refuse_code(address, why);
+    return fail(CUDA_ERROR_NOT_FOUND, "the function at {:#x} is no kernel: {}", address, why);
   }
   const CUresult shared = share_object(runtime_, place.file, place.object);
   if (shared != CUDA_SUCCESS) return shared;
