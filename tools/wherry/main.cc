@@ -20,6 +20,7 @@
 #include "report_command.h"
 #include "run.h"
 #include "trace.h"
+#include "unknown_command.h"
 
 namespace wherry::tool {
 namespace {
@@ -101,7 +102,8 @@ int run(int argc, char** argv) {
       app.exit(stop, text);
       return print_out(text.str());
     }
-    complain(stop.what() + std::string(" (try: wherry --help)"));
+    const std::string unknown = unknown_command(app, {argv + 1, argv + argc});
+    complain(unknown.empty() ? stop.what() + std::string(" (try: wherry --help)") : unknown);
     return exit_usage;
   }
   // `wherry record` and `wherry run` leave these messages to the program that they run.

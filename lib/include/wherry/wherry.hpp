@@ -18,6 +18,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@
 
 namespace wherry {
 
-// The exception of a failed call. what() returns "call: CUDA_ERROR_NAME (description)".
+// The exception of a failed call. what() returns "call: CUDA_ERROR_NAME (description)", and, where
+// the library knows them, ": " with the reason and what to do: see wherryGetLastErrorMessage.
 class error : public std::runtime_error {
  public:
   error(CUresult code, const char* call) : std::runtime_error(text(code, call)), code_(code) {}
@@ -45,7 +47,9 @@ class error : public std::runtime_error {
     std::string line = std::string(call) + ": ";
     line += name != nullptr ? name : "error " + std::to_string(static_cast<int>(code));
     if (description != nullptr) line += std::string(" (") + description + ")";
-    return line;
+    // The message of another failure, if this one is not of a call of the library.
+    const std::string_view message = wherryGetLastErrorMessage();
+    return message.starts_with(line) ? std::string(message) : line;
   }
 
   CUresult code_;
