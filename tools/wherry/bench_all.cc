@@ -185,7 +185,8 @@ int run_bench_all(const AllBenchOptions& options) {
   std::vector<Answer> answers;
   std::vector<std::string> errors;
   const double seconds = seconds_of([&] {
-    if (std::ranges::any_of(groups, &QuestionGroup::uses_large_memory)) warm_up_memory(resident_most * scale.bytes);
+    if (std::ranges::any_of(groups, &QuestionGroup::uses_large_memory))
+      warm_up_memory(resident_most * scale.bytes);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       show_progress(fmt::format("{} of {}: {}", i + 1, groups.size(), groups[i].name));
       for (Answer& answer : answers_of(groups[i], options, scale)) {

@@ -9,9 +9,8 @@ namespace wherry::tool {
 void warm_up_memory(std::uint64_t bytes) {
   show_progress("warming up memory");
   int nothing = 0;
-  (void)run_apart(nothing, [&](int&) {
-    bench::PlainMemory(bytes, bench::PlainMemory::Pages::huge).fill();
-  });
+  (void)run_apart(nothing,
+                  [&](int&) { bench::PlainMemory(bytes, bench::PlainMemory::Pages::huge).fill(); });
 }
 
 }  // namespace wherry::tool
