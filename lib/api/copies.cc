@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/bad_arguments.h"
 #include "base/log.h"
 #include "base/page.h"
 #include "runtime/ranges.h"
@@ -29,6 +30,10 @@ struct Accessor {
 Accessor accessor_of(const End& end, const StreamHandle& stream, Access access) {
   const int own = stream.context->device.ordinal;
   return {Processor::device(end.device.value_or(own)), access};
+}
+
+const char* argument_of(const Accessor& accessor) {
+  return accessor.access == Access::write ? "destination" : "source";
 }
 
 // Number of bytes from the first byte of the first row to the end of the last one. Returns false if
@@ -61,9 +66,16 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes,
 // to file.
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
                        PlannedCopy::Found& found) {
-  if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
+  if (!look_at_pieces(driver, kind, bytes, found))
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range {:#x}+{} is not {} from its start to its end; copy what is", bytes.start,
+                bytes.size(), name_of(kind));
   auto mappings = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
-  if (!mappings) return CUDA_ERROR_INVALID_VALUE;
+  if (!mappings)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "{} may not {} all of the range {:#x}+{}; give it access with cuMemSetAccess",
+                accessor.processor.is_host() ? "the host" : "the device",
+                accessor.access == Access::write ? "write" : "read", bytes.start, bytes.size());
   if (accessor.processor.is_host()) found.is_device = false;
   found.side.memory = CopyRequest::Memory::files;
   found.side.mappings = std::make_shared<const std::vector<FileMapping>>(std::move(*mappings));
@@ -74,9 +86,11 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
               PlannedCopy::Found& found) {
   std::size_t bytes = 0;
   std::uintptr_t past = 0;
-  if (end.address == 0 || !reach(end, extent, bytes) ||
-      __builtin_add_overflow(end.address, bytes, &past))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (end.address == 0) return refuse_null(argument_of(accessor));
+  if (!reach(end, extent, bytes) || __builtin_add_overflow(end.address, bytes, &past))
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the {} at {:#x} reaches past the last address; check sizes and pitches",
+                argument_of(accessor), end.address);
   Runtime& runtime = driver.runtime();
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
@@ -91,7 +105,11 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
     // Addresses at which the library itself has placed something without a record are never the
     // program's.
     const bool is_ours = overlaps_own(runtime, {end.address, past});
-    return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (end.role != Role::device && !is_ours) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the {} {:#x} is in no live allocation; pass memory of cuMemAllocManaged or "
+                "cuMemAlloc (was it freed?)",
+                argument_of(accessor), end.address);
   }
   const bool is_mapped = record->kind == MemoryKind::mapped;
   // Imported memory is accessible to its own device, whichever device's stream copies it, as is
@@ -100,9 +118,15 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   if (end.role == Role::host && is_mapped)
     accessor.processor = Processor::host();
   else if (end.role == Role::host && !record->is_for_host())
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the {} {:#x} must be memory of the host, and is {}; use the function for this "
+                "direction, or cuMemcpy",
+                argument_of(accessor), end.address, name_of(record->kind));
   if (!is_mapped && bytes > record->bytes - (end.address - record->start_of_range(end.address)))
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the {} {:#x}+{} is longer than the rest of its allocation {:#x}+{}; copy less",
+                argument_of(accessor), end.address, bytes, record->start_of_range(end.address),
+                record->bytes);
   if (is_mapped || record->kind == MemoryKind::imported)
     return find_in_annex(driver, record->kind, {end.address, past}, accessor, found);
   found.is_known = true;
@@ -125,7 +149,9 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   if (!found.is_device) return CUDA_SUCCESS;
   // a module's variable, which is never freed
   if (!allocation) allocation = runtime.heap().find(end.address);
-  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+  if (!allocation)
+    return fail(CUDA_ERROR_INVALID_VALUE, "the {} {:#x} was freed during the call",
+                argument_of(accessor), end.address);
   found.side.allocation = allocation->id;
   found.side.start = *runtime.heap().offset_of(end.address);
   found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
@@ -251,7 +277,10 @@ CUresult plan_fill(Driver& driver, const StreamHandle& target, const End& to, co
                    std::uint32_t value, unsigned size, PlannedCopy& plan) {
   const bool uses_pitch = extent.rows > 1 || extent.layers > 1;
   if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the destination {:#x} and its pitch {} must be multiples of {}, the size of the "
+                "value",
+                to.address, to.pitch, size);
   const CUresult found =
       find(driver, to, extent, accessor_of(to, target, Access::write), plan.there);
   if (found != CUDA_SUCCESS) return found;
@@ -276,7 +305,7 @@ CUresult find_target(Driver& driver, CUstream argument, Timing timing, WorkStrea
   if (timing == Timing::asynchronous) {
     const CUresult found = find_work_stream(driver, argument, target);
     return found == CUDA_SUCCESS
-               ? to_result(target.context->device.engine.status(*target.context->work))
+               ? refuse_status(target.context->device.engine.status(*target.context->work))
                : found;
   }
   const CUresult safe = driver.captures().refuse_unsafe();

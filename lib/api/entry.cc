@@ -6,11 +6,11 @@ namespace wherry::impl {
 
 CUresult waited(WorkStatus status) {
   if (status == WorkStatus::ok) Driver::current()->pools().give_back_excess();
-  return to_result(status);
+  return refuse_status(status);
 }
 
 CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status) {
-  if (status != WorkStatus::ok || !driver.launches_block()) return to_result(status);
+  if (status != WorkStatus::ok || !driver.launches_block()) return refuse_status(status);
   return waited(stream.context->device.engine.wait(stream.stream));
 }
 
@@ -18,7 +18,10 @@ CUresult find_any_stream(Driver& driver, CUstream argument, StreamHandle& stream
   const bool is_default = argument == nullptr || argument == CU_STREAM_LEGACY;
   if (!is_default && argument != CU_STREAM_PER_THREAD) {
     const auto found = driver.find_stream(argument);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found)
+      return fail(CUDA_ERROR_INVALID_HANDLE,
+                  "{:#x} is no stream; was it destroyed, or did a reset of its device destroy it?",
+                  reinterpret_cast<std::uintptr_t>(argument));
     stream = *found;
     return CUDA_SUCCESS;
   }
@@ -38,14 +41,15 @@ CUresult find_work_stream(Driver& driver, CUstream argument, WorkStream& stream)
   const CUresult found = find_any_stream(driver, argument, stream);
   if (found != CUDA_SUCCESS || !driver.captures().any()) return found;
   stream.is_captured = driver.captures().info(stream).status != CU_STREAM_CAPTURE_STATUS_NONE;
-  return stream.is_captured ? to_result(stream.context->device.engine.status(*stream.context->work))
-                            : driver.captures().refuse(stream);
+  return stream.is_captured
+             ? refuse_status(stream.context->device.engine.status(*stream.context->work))
+             : driver.captures().refuse(stream);
 }
 
 CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
   const CUresult found = find_stream(driver, argument, stream);
   if (found != CUDA_SUCCESS) return found;
-  return to_result(stream.context->device.engine.status(*stream.context->work));
+  return refuse_status(stream.context->device.engine.status(*stream.context->work));
 }
 
 }  // namespace wherry::impl

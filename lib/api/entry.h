@@ -8,38 +8,66 @@
 #include <utility>
 
 #include "api/exports.h"
+#include "api/failed_calls.h"
 #include "base/log.h"
 #include "runtime/current_context.h"
 #include "runtime/driver.h"
+#include "runtime/last_failure.h"
 #include "runtime/results.h"
 #include "streams/serving_thread.h"
 
 namespace wherry::impl {
 
-// Calls body(Driver&), which returns a CUresult.
+// Calls body(Driver&), which returns a CUresult, without recording a failure.
 template <typename Body>
-CUresult enter(const Body& body) noexcept {
+CUresult enter_unrecorded(const Body& body) noexcept {
   Driver* driver = Driver::current();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  if (serves_streams()) return CUDA_ERROR_NOT_PERMITTED;
+  if (driver == nullptr)
+    return fail(CUDA_ERROR_NOT_INITIALIZED,
+                "cuInit has not succeeded in this process; call cuInit(0) first (a child of fork() "
+                "cannot use the library)");
+  if (serves_streams())
+    return fail(CUDA_ERROR_NOT_PERMITTED,
+                "a host function or a kernel of a coherent device made the call, which could wait "
+                "for itself; let another thread of the program make it");
   try {
     return body(*driver);
   } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the library has no memory for its own data");
   } catch (const std::system_error& error) {
     log_line("{}", error.what());
-    return CUDA_ERROR_OPERATING_SYSTEM;
+    return fail(CUDA_ERROR_OPERATING_SYSTEM, "{}", error.what());
   }
+}
+
+// Calls body(Driver&), which returns a CUresult. `call`: the C function, for the message of a
+// failure; helpers between it and enter() pass it on.
+template <typename Body>
+CUresult enter(const char* call, const Body& body) noexcept {
+  begin_call();
+  const CUresult result = enter_unrecorded(body);
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    end_failed_call(call, result);
+  return result;
+}
+// The same in the C function itself.
+template <typename Body>
+CUresult enter(const Body& body, const char* call = __builtin_FUNCTION()) noexcept {
+  return enter(call, body);
 }
 
 // The same for a call that may wait for other work, so that captures may forbid it
 // (Captures::refuse_unsafe).
 template <typename Body>
-CUresult enter_unsafe(const Body& body) noexcept {
-  return enter([&](Driver& driver) {
+CUresult enter_unsafe(const char* call, const Body& body) noexcept {
+  return enter(call, [&](Driver& driver) {
     const CUresult safe = driver.captures().refuse_unsafe();
     return safe == CUDA_SUCCESS ? body(driver) : safe;
   });
+}
+template <typename Body>
+CUresult enter_unsafe(const Body& body, const char* call = __builtin_FUNCTION()) noexcept {
+  return enter_unsafe(call, body);
 }
 
 // To be called after waiting for work, with its result. Also returns memory to Linux that pools

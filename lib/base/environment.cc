@@ -8,10 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <numeric>
-#include <utility>
 
 #include "base/log.h"
+#include "base/nearest_word.h"
 
 namespace wherry::impl {
 namespace {
@@ -21,34 +20,12 @@ constexpr std::string_view test_prefix = "WHERRY_TEST_";
 // A longer name is not a typing error, and the log entry must stay on one line.
 constexpr std::size_t name_length_max = 64;
 
-// The edit distance: insertions, removals and replacements that turn `a` into `b`.
-std::size_t distance_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j + 1] + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
 // Returns an empty name if no known name is close enough.
 std::string_view nearest_name(std::string_view unknown) {
-  std::string_view nearest;
-  // A name is close if at most a third of the characters after the prefix differ.
-  std::size_t distance = std::max<std::size_t>(2, (unknown.size() - our_prefix.size()) / 3) + 1;
-  for (const EnvironmentVariable& variable : environment_variables) {
-    if (!variable.name.starts_with(our_prefix)) continue;
-    if (const std::size_t found = distance_between(unknown, variable.name); found < distance) {
-      distance = found;
-      nearest = variable.name;
-    }
-  }
-  return nearest;
+  std::vector<std::string_view> known;
+  for (const EnvironmentVariable& variable : environment_variables)
+    if (variable.name.starts_with(our_prefix)) known.push_back(variable.name);
+  return nearest_word(unknown, known, misspelt_max(unknown.size() - our_prefix.size()));
 }
 
 std::string unknown_text(std::string_view name) {

@@ -36,6 +36,7 @@ class Annex {
 
   std::uintptr_t base() const { return range_.address(); }
   std::size_t size() const { return range_.size(); }
+  AddressRange range() const { return {base(), base() + size()}; }
   bool contains(std::uintptr_t address) const { return address - base() < size(); }
   bool overlaps(AddressRange range) const {
     return range.start < base() + size() && range.end > base();

@@ -17,8 +17,10 @@
 #include "os/process/resource_limits.h"
 #include "os/process/thread.h"
 #include "os/process/valgrind.h"
+#include "runtime/last_failure.h"
 #include "runtime/system_calls.h"
 #include "streams/thread_target.h"
+#include "trap/child_accesses.h"
 
 namespace wherry::impl {
 
@@ -75,8 +77,12 @@ void after_fork() {
 void in_forked_child() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
-  driver->runtime().fork_hooks().after_in_child();
+  Runtime& runtime = driver->runtime();
+  runtime.fork_hooks().after_in_child();
   signals_of_fork.restore();
+  const std::uintptr_t arena = runtime.layout().base();
+  explain_accesses_in_child(
+      {AddressRange{arena, arena + runtime.layout().bytes()}, runtime.annex().range()});
 }
 
 // Runs at the program's end. It also runs in children and device processes, where it does nothing.
@@ -116,12 +122,18 @@ CUresult to_result(const std::system_error& error) {
   }
 }
 
+CUresult refuse_late_policy() {
+  return fail(CUDA_ERROR_NOT_PERMITTED,
+              "the library runs already; choose the policy before cuInit");
+}
+
 }  // namespace
 
 CUresult Driver::start() {
   // Before the lock is taken: a child may have inherited it from a thread that held it.
   if (const ForkMark* mark = the_mark; mark != nullptr && !mark->is_here()) {
-    return CUDA_ERROR_NOT_INITIALIZED;
+    return fail(CUDA_ERROR_NOT_INITIALIZED,
+                "a child of fork() cannot use the library; start another program in it (exec)");
   }
   const LockGuard guard(start_lock);
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
@@ -131,13 +143,16 @@ CUresult Driver::start() {
       log_line(
           "cannot start in valgrind: it has no userfaultfd and no room for the addresses of "
           "managed memory; use gdb or AddressSanitizer (docs/debugging.md)");
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "the library does not work in valgrind; use gdb or "
+                  "AddressSanitizer (docs/debugging.md)");
     }
     OptionsError problem;
     const auto options = RuntimeOptions::from_environment(problem, the_policy);
     if (!options) {
-      if (!problem.message.empty()) log_line("{}", problem.message);
-      return to_result(problem.kind);
+      if (problem.message.empty()) return to_result(problem.kind);
+      log_line("{}", problem.message);
+      return fail(to_result(problem.kind), "{}", problem.message);
     }
     // Not deleted if the start fails: another thread may be reading it.
     the_mark = new ForkMark;
@@ -152,11 +167,11 @@ CUresult Driver::start() {
     the_mark = nullptr;
     const std::string limits = limits_in_force();
     log_line("cannot start: {}{}{}", error.what(), limits.empty() ? "" : "; limits: ", limits);
-    return to_result(error);
+    return fail(to_result(error), "cannot start: {}", error.what());
   } catch (const std::invalid_argument& error) {
     the_mark = nullptr;
     log_line("cannot start: {}", error.what());
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE, "cannot start: {}", error.what());
   } catch (const std::bad_alloc&) {
     the_mark = nullptr;
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -164,17 +179,17 @@ CUresult Driver::start() {
 }
 
 CUresult Driver::set_policy(const char* text) {
-  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+  if (text == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "policy is NULL; pass a name");
+  if (the_mark.load() != nullptr) return refuse_late_policy();
   try {
     // Not under the lock: a shared object that is loaded here may register policies.
     auto source = find_policy(text);
     if (const auto* wrong = std::get_if<std::string>(&source)) {
       log_line("wherrySetPolicy: {}", *wrong);
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE, "{}", *wrong);
     }
     const LockGuard guard(start_lock);
-    if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+    if (the_mark.load() != nullptr) return refuse_late_policy();
     the_policy = {text, std::get<PolicySource>(std::move(source))};
     return CUDA_SUCCESS;
   } catch (const std::bad_alloc&) {
@@ -183,7 +198,7 @@ CUresult Driver::set_policy(const char* text) {
 }
 
 CUresult Driver::add_policy(const char* name, unsigned version, wherry::make_policy* make) {
-  if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+  if (the_mark.load() != nullptr) return refuse_late_policy();
   try {
     return register_policy(name, version, make);
   } catch (const std::bad_alloc&) {

@@ -7,6 +7,7 @@
 #include "runtime/driver.h"
 #include "runtime/grid_arguments.h"
 #include "runtime/kernel_attributes.h"
+#include "runtime/last_failure.h"
 
 namespace wherry::impl {
 
@@ -21,17 +22,35 @@ std::size_t most_blocks_at_once(Runtime& runtime, const Context& context) {
          attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
+CUresult refuse_shape(const LaunchShape& shape) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the device has no grids of {} x {} x {} blocks of {} x {} x {} threads; see its "
+              "attributes MAX_GRID_DIM, MAX_BLOCK_DIM and MAX_THREADS_PER_BLOCK",
+              shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1],
+              shape.block[2]);
+}
+
 }  // namespace
 
 CUresult plan_launch(Driver& driver, const Context& context, CUfunction function,
                      const LaunchShape& shape, void** params, void** extra, KernelLaunch& launch) {
   const auto code = find_kernel_code(driver, function, context);
-  if (!code) return CUDA_ERROR_INVALID_HANDLE;
+  if (!code)
+    return fail(CUDA_ERROR_INVALID_HANDLE,
+                "{:#x} is no function of the stream's context and no kernel of a library; get one "
+                "with cuModuleGetFunction or cuLibraryGetKernel",
+                reinterpret_cast<std::uintptr_t>(function));
   Runtime& runtime = driver.runtime();
   const auto size = size_of(shape, runtime.topology(), context.device.ordinal);
   const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;
-  if (!size || (is_packed && (params != nullptr || code->params.sizes == nullptr)))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!size) return refuse_shape(shape);
+  if (is_packed && params != nullptr)
+    return fail(CUDA_ERROR_INVALID_VALUE, "both kernelParams and extra are given; pass one");
+  if (is_packed && code->params.sizes == nullptr)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "kernel {} is given its parameters by extra, and does not declare their sizes; "
+                "write WHERRY_KERNEL_PARAMS({}, ...) beside it",
+                code->name, code->name);
   const wherryLaunchInfo info{0,
                               0,
                               size->threads(),
@@ -40,12 +59,18 @@ CUresult plan_launch(Driver& driver, const Context& context, CUfunction function
                               shape.shared_bytes};
   // Each block that others wait for has a worker of its own.
   if (shape.is_cooperative && size->blocks > most_blocks_at_once(runtime, context))
-    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                "{} blocks wait for each other, and the device runs {} at once; launch fewer, or "
+                "raise workers in WHERRY_DEVICES",
+                size->blocks, most_blocks_at_once(runtime, context));
   GridArguments arguments(code->entry, info,
                           shape.is_cooperative ? static_cast<std::uint32_t>(size->blocks) : 0);
   if (is_packed ? !arguments.add_packed(extra, code->params)
                 : !arguments.add(params, code->params, runtime))
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the parameters of kernel {} are missing, or not those that it declares ({}), or "
+                "more than 32764 bytes; compare them with its WHERRY_KERNEL_PARAMS",
+                code->name, code->params.count);
   launch.arguments = arguments.take();
   launch.function = function;
   launch.shape = shape;

@@ -1,13 +1,32 @@
 #include "runtime/libraries.h"
 
+#include <fmt/format.h>
+
+#include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "devices/device_process.h"
 #include "runtime/compiled_kernels.h"
+#include "runtime/last_failure.h"
 #include "runtime/objects.h"
 
 namespace wherry::impl {
+namespace {
+
+// What a function lacks that is to be a kernel, and how to add it.
+std::string why_no_kernel(const std::string& exported_as) {
+  if (exported_as.empty())
+    return "no exported function begins there; declare it extern \"C\", not static, and link the "
+           "program with -rdynamic";
+  if (exported_as.starts_with("_Z")) return "it has a C++ name; declare it extern \"C\"";
+  return fmt::format(
+      "the sizes of its parameters are not declared; write WHERRY_KERNEL_PARAMS({}, ...) beside it",
+      exported_as);
+}
+
+}  // namespace
+
 CUlibrary Libraries::add(const std::string& name, LoadedObject object) {
   const CUlibrary handle = libraries_.reserve();
   libraries_.assign(handle, std::make_shared<Library>(name, std::move(object), handle));
@@ -48,7 +67,8 @@ CUresult Libraries::kernel_at(std::uintptr_t address, CUkernel& kernel) {
 CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   // Not under the lock: the loader may be busy with a constructor that waits for us.
   CodePlace place = find_code(address, params_prefix);
-  if (place.object.handle == nullptr) return CUDA_ERROR_NOT_FOUND;
+  if (place.object.handle == nullptr)
+    return fail(CUDA_ERROR_NOT_FOUND, "no code is at {:#x}; pass the address of a kernel", address);
   KernelCode code;
   if (auto compiled = CompiledKernels::of_process().find(reinterpret_cast<const void*>(address)))
     code = std::move(*compiled);
@@ -57,8 +77,9 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
   // on a device.
   if (code.entry == nullptr || code.params.sizes == nullptr) {
-    refuse_code(address);
-    return CUDA_ERROR_NOT_FOUND;
+    const std::string why = why_no_kernel(place.exported_as);
+    refuse_code(address, why);
+    return fail(CUDA_ERROR_NOT_FOUND, "the function at {:#x} is no kernel: {}", address, why);
   }
   const CUresult shared = share_object(runtime_, place.file, place.object);
   if (shared != CUDA_SUCCESS) return shared;
@@ -80,13 +101,12 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   return CUDA_SUCCESS;
 }
 
-void Libraries::refuse_code(std::uintptr_t address) {
+void Libraries::refuse_code(std::uintptr_t address, const std::string& why) {
   {
     const LockGuard guard(own_lock_);
     if (!refused_.insert(address).second) return;
   }
-  log_line("{} is no kernel: it is not exported with WHERRY_KERNEL_PARAMS beside it",
-           describe_code_address(address));
+  log_line("{} is no kernel: {}", describe_code_address(address), why);
 }
 
 std::uintptr_t Libraries::address_of(CUkernel kernel) const {

@@ -38,7 +38,7 @@ class Libraries {
  private:
   CUresult learn_kernel(std::uintptr_t address, CUkernel& kernel) EXCLUDES(own_lock_);
   // Says why it is none, once for each.
-  void refuse_code(std::uintptr_t address) EXCLUDES(own_lock_);
+  void refuse_code(std::uintptr_t address, const std::string& why) EXCLUDES(own_lock_);
 
   Runtime& runtime_;
   HandleTable<CUlibrary, Library> libraries_{6};

@@ -1,9 +1,12 @@
 #include "runtime/objects.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <system_error>
 
 #include "base/log.h"
+#include "runtime/last_failure.h"
 #include "runtime/ranges.h"
 
 namespace wherry::impl {
@@ -22,14 +25,16 @@ std::string absolute_path(const char* path) {
 CUresult refuse(ObjectKind kind, const std::string& name) {
   if (kind == ObjectKind::device_code) return refuse_device_code(name);
   log_line("{}: a module is a shared object of this machine", name);
-  return CUDA_ERROR_INVALID_IMAGE;
+  return fail(CUDA_ERROR_INVALID_IMAGE,
+              "{} is no shared object of this machine; compile it with -shared -fPIC", name);
 }
 
 CUresult load(Runtime& runtime, const Fd& file, const std::string& path, NewObject& loaded) {
   loaded.object = load_object(file, path);
   if (loaded.object.handle == nullptr) {
     log_line("{} cannot be loaded: {}", loaded.name, loaded.object.why);
-    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+    return fail(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "{} cannot be loaded: {}", loaded.name,
+                loaded.object.why);
   }
   return share_object(runtime, loaded.name, loaded.object);
 }
@@ -39,7 +44,9 @@ CUresult load(Runtime& runtime, const Fd& file, const std::string& path, NewObje
 CUresult load_file(Runtime& runtime, const char* path, NewObject& loaded) {
   loaded.name = path;
   const Fd file = open_object(path);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (!file)
+    return fail(CUDA_ERROR_FILE_NOT_FOUND, "{} cannot be opened: {}", path,
+                std::generic_category().message(errno));
   const ObjectKind kind = kind_of_object(read_beginning(file));
   if (kind != ObjectKind::shared_object) return refuse(kind, loaded.name);
   return load(runtime, file, absolute_path(path), loaded);
@@ -55,7 +62,10 @@ CUresult load_image(Runtime& runtime, const void* image, NewObject& loaded) {
 CUresult refuse_device_code(const std::string& name) {
   log_line("{}: PTX, cubins and fat binaries are for GPUs; a module of Wherry is a shared object",
            name);
-  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return fail(CUDA_ERROR_NO_BINARY_FOR_GPU,
+              "{} is code for GPUs (PTX, a cubin or a fat binary); compile it as a shared object, "
+              "for example with wherry nvcc",
+              name);
 }
 
 CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObject& object) {
@@ -63,9 +73,11 @@ CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObj
     case ModuleVariables::ShareResult::done:
       return CUDA_SUCCESS;
     case ModuleVariables::ShareResult::refused:
-      return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+      return fail(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
+                  "a device cannot load {}; a line in the log says why", name);
     case ModuleVariables::ShareResult::no_space:
-      return CUDA_ERROR_OUT_OF_MEMORY;
+      return fail(CUDA_ERROR_OUT_OF_MEMORY, "there is no room for the managed variables of {}",
+                  name);
   }
   return CUDA_ERROR_UNKNOWN;
 }
@@ -73,11 +85,15 @@ CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObj
 CUresult find_managed(Runtime& runtime, const LoadedObject& object, const std::string& object_name,
                       const char* name, ExportedSymbol& variable) {
   variable = find_variable(object, name);
-  if (variable.address == 0) return CUDA_ERROR_NOT_FOUND;
+  if (variable.address == 0)
+    return fail(CUDA_ERROR_NOT_FOUND,
+                "{} exports no variable {}; declare it extern \"C\", not static", object_name,
+                name);
   if (is_managed(runtime, variable.address, variable.address + variable.bytes)) return CUDA_SUCCESS;
   log_line("{} of {} is not WHERRY_MANAGED, and was there before the module was loaded as one",
            name, object_name);
-  return CUDA_ERROR_NOT_FOUND;
+  return fail(CUDA_ERROR_NOT_FOUND, "{} of {} is not managed; declare it WHERRY_MANAGED", name,
+              object_name);
 }
 
 }  // namespace wherry::impl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/last_failure.h"
 #include "runtime/results.h"
 
 namespace wherry::impl {
@@ -52,10 +53,14 @@ CUresult P2PPages::get(const WantedPages& wanted, std::span<wherryPageExtent> ex
   const auto record = records_.find(wanted.address);
   if (!record || wanted.token != token_of(*record) || wanted.bytes == 0 ||
       wanted.bytes > record->base + record->bytes - wanted.address)
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range {:#x}+{} is not inside the live allocation of the token {}",
+                wanted.address, wanted.bytes, wanted.token);
   const bool is_mapped = record->kind == MemoryKind::mapped;
   if (!is_mapped && record->kind != MemoryKind::managed && record->kind != MemoryKind::device)
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return fail(CUDA_ERROR_NOT_SUPPORTED,
+                "{:#x} is memory of a pool or of the host; pass managed or device memory",
+                wanted.address);
 
   auto entry = find(wanted.token, wanted.address);
   if (entry == allocations_.end())
@@ -65,7 +70,10 @@ CUresult P2PPages::get(const WantedPages& wanted, std::span<wherryPageExtent> ex
       is_mapped ? find_mapped(wanted, *entry, found) : find_in_arena(wanted, *entry, found);
   if (result == CUDA_SUCCESS) {
     count = found.size();
-    if (found.size() > extents.size()) result = CUDA_ERROR_INVALID_VALUE;
+    if (found.size() > extents.size())
+      result = fail(CUDA_ERROR_INVALID_VALUE,
+                    "the pages are {} extents, and the array has {}; pass a longer one",
+                    found.size(), extents.size());
   }
   if (result != CUDA_SUCCESS) {
     unpin_if_unused(entry);

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "policy/policies.h"
+#include "runtime/last_failure.h"
 #include "runtime/own_policy.h"
 
 namespace wherry::impl {
@@ -52,16 +53,23 @@ std::variant<PolicySource, std::string> load_policy(const std::string& path,
 }  // namespace
 
 CUresult register_policy(const char* name, unsigned version, wherry::make_policy* make) {
-  if (name == nullptr || make == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (name == nullptr || make == nullptr)
+    return fail(CUDA_ERROR_INVALID_VALUE, "name or make is NULL; pass both");
   const std::string_view text(name);
   if (text.empty() || text.find_first_of(",/") != std::string_view::npos)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (version != wherry::policy_version) return CUDA_ERROR_NOT_SUPPORTED;
-  if (text == automatic_policy) return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE, "'{}' is no name; leave out ',' and '/'", text);
+  if (version != wherry::policy_version)
+    return fail(CUDA_ERROR_NOT_SUPPORTED,
+                "the policy is for version {} of the interface, and this is {}; compile it anew",
+                version, wherry::policy_version);
+  const auto refuse_name = [&] {
+    return fail(CUDA_ERROR_INVALID_VALUE, "there is a policy '{}'; choose another name", text);
+  };
+  if (text == automatic_policy) return refuse_name();
   for (const PolicyDescription& policy : built_in_policies())
-    if (text == policy.name) return CUDA_ERROR_INVALID_VALUE;
+    if (text == policy.name) return refuse_name();
   const LockGuard guard(own_lock);
-  return own_policies().emplace(text, make).second ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return own_policies().emplace(text, make).second ? CUDA_SUCCESS : refuse_name();
 }
 
 std::string name_in_force(const std::string& name, const AccessCosts& access_costs) {

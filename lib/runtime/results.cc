@@ -1,5 +1,7 @@
 #include "runtime/results.h"
 
+#include "runtime/last_failure.h"
+
 namespace wherry::impl {
 
 CUresult to_result(WorkStatus status) {
@@ -27,9 +29,11 @@ CUresult to_result(Pinning::Result result) {
     case Pinning::Result::pinned:
       return CUDA_SUCCESS;
     case Pinning::Result::not_managed:
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE, "the pages are not, or no longer, managed memory");
     case Pinning::Result::no_space:
-      return CUDA_ERROR_OUT_OF_MEMORY;
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "absent pages of the range find no room; free memory, or touch the pages where "
+                  "they shall be before pinning them");
   }
   return CUDA_ERROR_UNKNOWN;
 }

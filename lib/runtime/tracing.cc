@@ -14,6 +14,7 @@
 #include "devices/device_process.h"
 #include "os/files/new_file.h"
 #include "os/memory/numa.h"
+#include "os/process/command_line.h"
 #include "os/process/machine_names.h"
 #include "os/process/process.h"
 #include "policy/policies.h"
@@ -30,6 +31,8 @@ namespace {
 // is ten times the interval between two rounds of the writer. Larger rings would not stay in a
 // cache.
 constexpr std::size_t ring_capacity = 32768;
+// Bytes of the program's command line that a trace keeps.
+constexpr std::size_t command_line_max = 4096;
 
 TraceProcessor describe(const DeviceConfig& device) {
   return {device.kind == DeviceKind::coherent ? TraceProcessor::Kind::coherent
@@ -56,7 +59,8 @@ TraceMachine describe(const Runtime& runtime, std::uint64_t start_ns) {
   machine.region_bytes = options.region_pages * page_size;
   machine.arena_base = runtime.layout().base();
   machine.arena_bytes = runtime.layout().row_bytes();
-  machine.program = program_invocation_name;
+  machine.program = command_line(command_line_max);
+  if (machine.program.empty()) machine.program = program_invocation_name;
   machine.trap = to_string(options.trap);
   TraceProcessor host;
   host.capacity = options.topology.host_capacity;

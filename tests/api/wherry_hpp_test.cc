@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -174,6 +175,52 @@ TEST_CASE("containers live in managed memory through the allocator and the resou
   CHECK_THROWS_AS(wherry::managed_allocator<double>().allocate(SIZE_MAX),
                   std::bad_array_new_length);
   CHECK_THROWS_AS((void)resource.allocate(std::size_t{1} << 60), std::bad_alloc);
+}
+
+TEST_CASE("a prefetching resource sends what another resource allocates to a device", "[api]") {
+  const auto devices = library().devices();
+  const wherry::stream stream(devices[1]);
+  wherry::managed_resource managed;
+  wherry::prefetching_resource resource(managed, devices[1], stream);
+  void* const pointer = resource.allocate(20'000, 64);
+  stream.synchronize();
+  for (std::size_t page = 0; page < 20'000; page += 4096)
+    CHECK(library().page_state(static_cast<char*>(pointer) + page).resident == 1u << 2);
+  resource.deallocate(pointer, 20'000, 64);
+  CHECK_FALSE(is_managed(pointer));
+
+  CHECK(resource == wherry::prefetching_resource(managed, wherry::host, stream));
+  CHECK_FALSE(resource == managed);
+  wherry::prefetching_resource of_ordinary(*std::pmr::new_delete_resource(), devices[1], stream);
+  CHECK_THROWS_AS((void)of_ordinary.allocate(4096), wherry::error);
+}
+
+TEST_CASE("a page is explained as values and as text", "[api]") {
+  wherry::managed_array<double> array(10'000);
+  array[0] = 1;
+  wherry::advise(array.span(), wherry::advice::set_preferred_location, wherry::host);
+  const wherryExplanation explanation = library().explain_page(array.data());
+  CHECK(explanation.page == array.address());
+  CHECK(explanation.resident == 1);
+  CHECK(explanation.preferred_location == 0);
+  REQUIRE(explanation.decisions > 0);
+  CHECK(explanation.decision[0].destination == 0);
+  const std::string text = library().describe_page(array.data());
+  CHECK_THAT(text, Catch::Contains("preferred"));
+  CHECK(text.size() == std::strlen(text.c_str()));
+  const int not_managed = 0;
+  CHECK_THROWS_AS(library().explain_page(&not_managed), wherry::error);
+  CHECK_THROWS_AS(library().describe_page(&not_managed), wherry::error);
+}
+
+TEST_CASE("ranges can be named", "[api]") {
+  library();
+  wherry::managed_array<double> array(10'000);
+  wherry::name_range(array.span(), "matrix.values");
+  wherry::name_range(std::as_const(array).span().subspan(5, 7), "part");
+  wherry::name_range(std::span<double>(), "");
+  CHECK_THROWS_AS(wherry::name_range(array.span(), ""), wherry::error);
+  CHECK_THROWS_AS(wherry::name_range(array.span(), std::string(256, 'x')), wherry::error);
 }
 
 TEST_CASE("advice takes spans and typed locations, with or without a current context", "[api]") {

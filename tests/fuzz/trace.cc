@@ -1,10 +1,11 @@
-// Traces, as `wherry trace` and `wherry replay` read them. The fuzzer corrects the checksums first:
-// they detect accidental damage, not files made to do harm.
+// Traces, as `wherry trace`, `wherry replay` and `wherry report` read them. The fuzzer corrects the
+// checksums first: they detect accidental damage, not files made to do harm.
 #include <cstring>
 #include <variant>
 #include <vector>
 
 #include "fuzz/target.h"
+#include "report/trace_report.h"
 #include "trace_reader.h"
 
 namespace {
@@ -37,8 +38,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     at = begin + bytes;
   }
   const auto result = read_trace(file);
+  const auto report = report::make_report([&] { return reader_of(file); });
   if (const auto* error = std::get_if<TraceError>(&result)) {
     test::require(!error->message.empty(), "an error without a reason");
+    test::require(std::holds_alternative<std::string>(report), "a report on what is no trace");
     return 0;
   }
   const auto& trace = std::get<Trace>(result);

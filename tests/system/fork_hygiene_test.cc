@@ -2,12 +2,14 @@
 // no descriptor that stays open. No device process outlives the program, however it ends.
 #include <poll.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -43,6 +45,10 @@ void use(const Session& session) {
 
 volatile sig_atomic_t child_signals = 0;
 volatile sig_atomic_t interrupts = 0;
+sigjmp_buf out_of_handler;
+void jump_out(int) {
+  siglongjmp(out_of_handler, 1);
+}
 
 void count_child_signals() {
   struct sigaction action {};
@@ -314,7 +320,7 @@ TEST_CASE("a device process has its own process name", "[system]") {
 
 TEST_CASE("a forked child may not access managed memory, and the parent is not affected",
           "[system]") {
-  require_passed(in_fresh_process([] {
+  const Outcome outcome = in_fresh_process([] {
     const Session session{two_devices};
     const Managed<int> numbers{2048};
     numbers[0] = 17;
@@ -329,7 +335,75 @@ TEST_CASE("a forked child may not access managed memory, and the parent is not a
            "the child's access did not end in SIGSEGV");
     expect(numbers[0] == 17 && numbers[1024] == 18, "the parent's memory changed");
     use(session);
-  }));
+    std::printf("%p\n", static_cast<void*>(numbers.data()));
+  });
+  require_passed(outcome);
+  const std::string address = outcome.out.substr(0, outcome.out.size() - 1);
+  CHECK_THAT(outcome.err,
+             Catch::Contains(" read " + address + ": managed memory is not in a child of fork()"));
+  CHECK(std::ranges::count(outcome.err, '\n') == 1);
+}
+
+TEST_CASE("a forked child's own handler gets its access to managed memory, and one line says why",
+          "[system]") {
+  const bool before = GENERATE(true, false);
+  const Outcome outcome = in_fresh_process([=] {
+    const auto install = [] {
+      struct sigaction action {};
+      action.sa_handler = jump_out;
+      ::sigaction(SIGSEGV, &action, nullptr);
+    };
+    if (before) install();
+    const Session session{two_devices};
+    const Managed<int> number{1};
+    number[0] = 17;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!before) install();
+      for (int i = 0; i < 3; ++i) {
+        if (sigsetjmp(out_of_handler, 1) == 0) {
+          *const_cast<volatile int*>(number.data()) = i;
+          ::_exit(1);
+        }
+      }
+      struct sigaction seen {};
+      ::sigaction(SIGSEGV, nullptr, &seen);
+      sigset_t blocked;
+      ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+      const bool same = seen.sa_handler == jump_out && sigismember(&blocked, SIGSEGV) == 0 &&
+                        sigismember(&blocked, SIGSTKFLT) == 0;
+      ::_exit(same ? 0 : 2);
+    }
+    int status = 0;
+    expect(::waitpid(child, &status, 0) == child, "waitpid");
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+           "the child's handler did not get its accesses, or its signals have changed");
+    use(session);
+  });
+  require_passed(outcome);
+  CHECK_THAT(outcome.err, Catch::Contains(" wrote to "));
+  CHECK(std::ranges::count(outcome.err, '\n') == 1);
+}
+
+TEST_CASE("a program that a forked child executes inherits the blocked signals", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
+    std::printf("%s\n", process_status(::getpid(), "SigBlk").value_or("?").c_str());
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl("/bin/sed", "sed", "-n", "s/SigBlk:.//p", "/proc/self/status", nullptr);
+      ::_exit(1);
+    }
+    int status = 0;
+    expect(::waitpid(child, &status, 0) == child && status == 0, "the child's program failed");
+  });
+  require_passed(outcome);
+  const std::size_t line = outcome.out.size() / 2;
+  CHECK(outcome.out.substr(0, line) == outcome.out.substr(line));
 }
 
 TEST_CASE("a process that a kernel forks may not either, and the device is not affected",

@@ -451,7 +451,8 @@ class Refuse(Case):
         self.assertEqual((absent.returncode, absent.stderr), (0, ""))
         self.assertRegex(absent.stdout, "from +to +distance +method +one page, us +all, GiB/s")
         self.assertRegex(absent.stdout, "0 +0 +10 +move_pages +absent: .*the node that it is on")
-        self.assert_complaint(wherry("bench", "numa", "--from", 63), 1, "node 63", "there are 0")
+        self.assert_complaint(wherry("bench", "numa", "--from", 63), 1,
+                              "node 63 has no memory", "nodes with memory: 0")
         for wrong in (["--bytes", "3M"], ["--bytes", "0"], ["--page", "1G"], ["--method", "rsync"],
                       ["--from", "-1"]):
             with self.subTest(arguments=wrong):
@@ -498,6 +499,14 @@ class Refuse(Case):
                                       text=True, timeout=60)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("cannot write: No space left on device", done.stderr)
+
+    def test_an_unknown_command_is_refused_with_the_known_ones(self):
+        self.assert_complaint(wherry("foo"), 2, "wherry has no command 'foo' (commands: info, ")
+        self.assert_complaint(wherry("reply"), 2, "no command 'reply'; did you mean 'replay'?",
+                              "(commands: ", "trace")
+        self.assert_complaint(wherry("bench", "polices"), 2, "did you mean 'policies'?",
+                              "wherry bench has no command 'polices'", "oversubscribe")
+        self.assert_complaint(wherry("info", "--jsn"), 2, "--jsn", "wherry --help")
 
     def test_a_misspelt_variable_gets_one_line(self):
         done = wherry("policies", environment={"WHERRY_TRAPS": "mprotect"})

@@ -61,7 +61,8 @@ def unexplained_counters(root):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    pages = [root / name for name in ("README.md", "CONTRIBUTING.md", "lib/README.md")]
+    pages = [root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+                                     "lib/README.md")]
     pages += sorted((root / "docs").rglob("*.md"))
     found = []
     for page in pages:

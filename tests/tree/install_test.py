@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """The files of `meson install` suffice for a C and a C++ program: headers, both libraries with the
-interposers, wherry.pc; for a CUDA source; and for `wherry run`. libwherry_io is installed, and can
-be preloaded.
+interposers, wherry.pc; for a CUDA source; for `wherry run`; for Python; and for Fortran.
+libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
 
+import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,19 @@ int main() {
   if (cudaDeviceSynchronize() != cudaSuccess || *out != 7) return 1;
   printf("a kernel ran\\n");
 }
+"""
+
+
+PYTHON_PROGRAM = """
+import wherry
+print(wherry.full(3, 2).sum(), wherry.__version__)
+"""
+
+FORTRAN_PROGRAM = """
+program main
+  use wherry
+  print '(i0, a)', wherry_device_count(), ' device(s)'
+end program
 """
 
 
@@ -101,6 +116,20 @@ def main():
             # Where it may not, it says why it leaves the program alone.
             if done.returncode != 0 or " in " not in done.stderr:
                 sys.exit(f"wherry run: {done.stderr}")
+            if importlib.util.find_spec("numpy"):
+                python = environment | {
+                    "PYTHONPATH": str(next(root.rglob("wherry/__init__.py")).parent.parent)}
+                output = run([sys.executable, "-c", PYTHON_PROGRAM], env=python, cwd=folder)
+                print(f"Python: {output.strip()}")
+            if shutil.which("gfortran"):
+                module = pkg_config("--variable=fortran")[0]
+                if not module.startswith(str(root)):
+                    module = str(root) + module
+                fortran_source = pathlib.Path(folder) / "program.f90"
+                fortran_source.write_text(FORTRAN_PROGRAM)
+                run(["gfortran", "-J", folder, module, fortran_source, "-o", program,
+                     f"-L{libraries}", *shared])
+                print(f"gfortran: {run([program], env=environment).strip()}")
 
         # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):

@@ -62,6 +62,11 @@ CLI::App* add_policies(CLI::App& bench, PolicyBenchOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
+  policies
+      ->add_option("--traces", options.traces,
+                   "Keep a trace of each workload in this folder, under its best policy")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("FOLDER");
   policies->add_flag("--json", options.json, "Print one JSON object");
   return policies;
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -15,8 +14,8 @@
 #include "bench_report.h"
 #include "complain.h"
 #include "measure/machine.h"
-#include "measure/plain_memory.h"
 #include "os/memory/memory_limit.h"
+#include "warm_memory.h"
 
 namespace wherry::tool {
 namespace {
@@ -39,22 +38,9 @@ struct Answer {
   double ratio() const { return figures.value / figures.limit; }
 };
 
-// What this process may still use, in bytes.
-std::uint64_t available_memory() {
-  std::uint64_t available = 0;
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;) {
-    std::uint64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) available = kib << 10;
-  }
-  if (const auto limit = impl::read_memory_limit())
-    available = std::min(available, limit->available);
-  return available;
-}
-
 BenchScale scale_for(std::uint64_t asked) {
   constexpr std::uint64_t unit = std::uint64_t{4} << 20;
-  const std::uint64_t available = available_memory();
+  const std::uint64_t available = impl::available_memory();
   std::uint64_t bytes = asked;
   if (bytes == 0)
     for (bytes = usual_bytes; bytes > all_bytes_min && bytes > available / 8;) bytes /= 2;
@@ -86,17 +72,6 @@ std::string why_not(const std::vector<std::string>& only,
                        fmt::join(names, ", "), fmt::join(group_names, ", "));
   }
   return {};
-}
-
-// In a virtual machine the first use of memory is up to ten times slower than later ones.
-void warm_up(const BenchScale& scale) {
-  show_progress("warming up memory");
-  const auto touch = [&](int&) {
-    bench::PlainMemory(resident_most * scale.bytes, bench::PlainMemory::Pages::huge).fill();
-  };
-  int nothing = 0;
-  // A failure shows again where the memory is needed.
-  (void)run_apart(nothing, touch);
 }
 
 std::vector<Answer> answers_of(const QuestionGroup& group, const AllBenchOptions& options,
@@ -210,7 +185,7 @@ int run_bench_all(const AllBenchOptions& options) {
   std::vector<Answer> answers;
   std::vector<std::string> errors;
   const double seconds = seconds_of([&] {
-    if (std::ranges::any_of(groups, &QuestionGroup::uses_large_memory)) warm_up(scale);
+    if (std::ranges::any_of(groups, &QuestionGroup::uses_large_memory)) warm_up_memory(resident_most * scale.bytes);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       show_progress(fmt::format("{} of {}: {}", i + 1, groups.size(), groups[i].name));
       for (Answer& answer : answers_of(groups[i], options, scale)) {

@@ -215,7 +215,7 @@ std::vector<int> nodes_for(std::optional<int> asked) {
     if (node.has_memory()) nodes.push_back(node.id);
   if (!asked) return nodes;
   if (std::ranges::find(nodes, *asked) != nodes.end()) return {*asked};
-  complain(fmt::format("there is no node {} with memory that this process may use: there are {}",
+  complain(fmt::format("node {} has no memory that this process may use; nodes with memory: {}",
                        *asked, fmt::join(nodes, ", ")));
   return {};
 }

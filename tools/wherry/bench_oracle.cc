@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "apart.h"
@@ -64,12 +65,14 @@ std::variant<replay::CostModel, std::string> costs_here() {
 }
 
 std::variant<double, std::string> oracle_share(const Workload& workload, const std::string& policy,
-                                               std::uint64_t seed, const replay::CostModel& costs) {
-  const PassingFile file;
+                                               std::uint64_t seed, const replay::CostModel& costs,
+                                               const std::string& kept_as) {
+  std::optional<PassingFile> passing;
+  const std::string& file = kept_as.empty() ? passing.emplace().path() : kept_as;
   Interval interval;
-  if (std::string wrong = record(workload, policy, seed, file.path(), interval); !wrong.empty())
+  if (std::string wrong = record(workload, policy, seed, file, interval); !wrong.empty())
     return wrong;
-  auto loaded = load_trace(file.path());
+  auto loaded = load_trace(file);
   if (auto* wrong = std::get_if<std::string>(&loaded)) return std::move(*wrong);
   const auto& trace = std::get<Trace>(loaded);
   const auto made = replay::make_timeline(trace);

@@ -17,8 +17,10 @@ std::variant<replay::CostModel, std::string> costs_here();
 
 // Records the workload under the policy in a process of its own, and replays the trace with the
 // oracle. Returns the replayed time divided by the recorded time. A string: one line with the
-// error. Throws std::system_error, std::bad_alloc. Requires: the library has not been started.
+// error. `kept_as`: the file that keeps the trace; empty: none does. Throws std::system_error,
+// std::bad_alloc. Requires: the library has not been started.
 std::variant<double, std::string> oracle_share(const Workload& workload, const std::string& policy,
-                                               std::uint64_t seed, const replay::CostModel& costs);
+                                               std::uint64_t seed, const replay::CostModel& costs,
+                                               const std::string& kept_as);
 
 }  // namespace wherry::tool

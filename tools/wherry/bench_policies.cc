@@ -103,7 +103,10 @@ std::variant<Row, std::string> measure(const Workload& workload,
       if (!wrong.empty()) return fmt::format("{} under {}: {}", workload.name, policies[i], wrong);
       if (result.seconds < row.results[i].seconds) row.results[i] = result;
     }
-  const auto oracle = oracle_share(workload, policies[row.best_policy()], options.seed, costs);
+  const std::string trace =
+      options.traces.empty() ? "" : fmt::format("{}/{}", options.traces, workload.name);
+  const auto oracle =
+      oracle_share(workload, policies[row.best_policy()], options.seed, costs, trace);
   if (const auto* wrong = std::get_if<std::string>(&oracle))
     return fmt::format("{}, recorded: {}", workload.name, *wrong);
   row.oracle_share = std::get<double>(oracle);

@@ -16,6 +16,7 @@ struct PolicyBenchOptions {
   std::vector<std::string> workloads;  // empty: all
   int rounds = 3;
   std::uint64_t seed = 1;
+  std::string traces;  // if not empty: a folder, which keeps a trace of each workload
   bool json = false;
 };
 

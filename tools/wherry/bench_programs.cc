@@ -17,9 +17,11 @@
 #include "bench_report.h"
 #include "complain.h"
 #include "measure/machine.h"
+#include "os/memory/memory_limit.h"
 #include "programs.h"
 #include "temporary_folder.h"
 #include "timed_run.h"
+#include "warm_memory.h"
 
 namespace wherry::tool {
 namespace {
@@ -29,6 +31,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds run_limit{300};
 constexpr double mebibyte = 1 << 20;
+// More than any of the programs uses.
+constexpr std::uint64_t warmed_most = std::uint64_t{4} << 30;
 const std::string trace_prefix = "trace-";
 
 // How a program is run. The first way is without Wherry.
@@ -364,6 +368,7 @@ int run_bench_programs(const ProgramBenchOptions& options) {
   const std::vector<Way> all = ways(options);
   std::vector<Row> rows;
   std::vector<std::string> errors;
+  warm_up_memory(std::min(warmed_most, impl::available_memory() / 2));
   for (const Program* program : *chosen) {
     if (!is_installed(*program)) {
       rows.push_back({program, {}, {}});

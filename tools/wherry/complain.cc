@@ -16,7 +16,11 @@ int complain(std::string_view what) {
 }
 
 int print_out(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+  return print_to(stdout, text);
+}
+
+int print_to(std::FILE* file, std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
     return complain(std::string("cannot write: ") + std::strerror(errno));
   return exit_ok;
 }

@@ -2,6 +2,7 @@
 // codes.
 #pragma once
 
+#include <cstdio>
 #include <string_view>
 
 namespace wherry::tool {
@@ -13,7 +14,9 @@ inline constexpr int exit_usage = 2;   // the command line is invalid
 // Writes "wherry: <what>" as one printable line to stderr. Returns exit_failed.
 int complain(std::string_view what);
 
-// Writes all of the text to stdout. Returns exit_ok, or complains and returns exit_failed.
+// Write all of the text to stdout, or to the file. Return exit_ok, or complain and return
+// exit_failed.
 int print_out(std::string_view text);
+int print_to(std::FILE* file, std::string_view text);
 
 }  // namespace wherry::tool

@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, event_kinds> kinds{
     "eviction", "launch",    "launch end", "throttle",  "throttle end", "thrashing",
     "pin",      "unpin",     "allocation", "free",      "advice",       "mark"};
 constexpr std::array<std::string_view, event_accesses> accesses{"none", "read", "write"};
+constexpr std::array<std::string_view, 3> processors{"host", "isolated", "coherent"};
 constexpr std::array<std::string_view, 3> faults{"missing", "minor", "write-protect"};
 constexpr std::array<std::string_view, 3> refused_faults{"missing, refused", "minor, refused",
                                                          "write-protect, refused"};
@@ -41,6 +42,10 @@ std::string_view to_string(EventKind kind) {
 
 std::string_view to_string(EventAccess access) {
   return name_in(accesses, code_of(access));
+}
+
+std::string_view to_string(TraceProcessor::Kind kind) {
+  return name_in(processors, code_of(kind));
 }
 
 std::string_view detail_name(const TraceEvent& event) {

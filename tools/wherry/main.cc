@@ -17,8 +17,10 @@
 #include "policies.h"
 #include "record.h"
 #include "replay_command.h"
+#include "report_command.h"
 #include "run.h"
 #include "trace.h"
+#include "unknown_command.h"
 
 namespace wherry::tool {
 namespace {
@@ -76,6 +78,8 @@ int run(int argc, char** argv) {
   CLI::App* record = add_record(app, record_options);
   TraceOptions trace_options;
   CLI::App* trace = add_trace(app, trace_options);
+  ReportOptions report_options;
+  CLI::App* report = add_report(app, report_options);
   RunOptions run_options;
   CLI::App* run = add_run(app, run_options);
   ImportOptions import_options;
@@ -98,7 +102,8 @@ int run(int argc, char** argv) {
       app.exit(stop, text);
       return print_out(text.str());
     }
-    complain(stop.what() + std::string(" (try: wherry --help)"));
+    const std::string unknown = unknown_command(app, {argv + 1, argv + argc});
+    complain(unknown.empty() ? stop.what() + std::string(" (try: wherry --help)") : unknown);
     return exit_usage;
   }
   // `wherry record` and `wherry run` leave these messages to the program that they run.
@@ -108,6 +113,7 @@ int run(int argc, char** argv) {
   if (policies->parsed()) return run_policies(policies_json);
   if (record->parsed()) return run_record(record_options);
   if (trace->parsed()) return run_trace(trace_options);
+  if (report->parsed()) return run_report(report_options);
   if (run->parsed()) return run_run(run_options);
   if (import_command->parsed()) return run_import(import_options);
   if (calibrate->parsed()) return run_calibrate(calibrate_options);

@@ -18,7 +18,7 @@ int Output::end() {
 }
 
 void Output::flush() {
-  if (status_ == exit_ok) status_ = print_out(buffer_);
+  if (status_ == exit_ok) status_ = print_to(file_, buffer_);
   buffer_.clear();
 }
 

@@ -26,33 +26,23 @@ std::optional<ProgramTrace::Found> look_at(const std::string& path) {
   return ProgramTrace::Found{found.st_ino, static_cast<std::uint64_t>(found.st_size)};
 }
 
-// Reports the state of the trace. Returns false if a part of it was lost for a reason other than
-// the program's own end.
-bool report_trace(const std::string& file, std::uint64_t bytes, const std::string& program,
-                  bool by_signal) {
-  const TraceEnding ending = how_it_ends(file);
+// Where the trace is, and whether it is whole.
+std::string state_of(TraceEnding ending, const std::string& file, std::uint64_t bytes,
+                     const std::string& program, bool by_signal) {
   const std::string where = fmt::format("the trace is in {}, {} bytes", file, bytes);
-  if (ending == TraceEnding::complete) {
-    complain(fmt::format("{} (wherry trace {})", where, file));
-    return true;
-  }
-  if (by_signal) {
-    complain(
-        fmt::format("{}, until the signal that ended {} (wherry trace {})", where, program, file));
-    return true;
-  }
-  if (ending == TraceEnding::between_chunks) {
-    complain(
-        fmt::format("{}; it breaks off where {} ended without its exit handlers, or could not "
-                    "write any more (wherry trace {})",
-                    where, program, file));
-    return true;
-  }
-  complain(
-      fmt::format("{}; it breaks off: it could not be written to its end, and the events after "
-                  "that are lost",
-                  where));
-  return false;
+  if (ending == TraceEnding::complete) return fmt::format("{} (wherry trace {})", where, file);
+  if (by_signal)
+    return fmt::format("{}, until the signal that ended {} (wherry trace {})", where, program,
+                       file);
+  if (ending == TraceEnding::between_chunks)
+    return fmt::format(
+        "{}; it breaks off where {} ended without its exit handlers, or could not "
+        "write any more (wherry trace {})",
+        where, program, file);
+  return fmt::format(
+      "{}; it breaks off: it could not be written to its end, and the events after "
+      "that are lost",
+      where);
 }
 
 // The pattern with the working directory before it, because the program may change its own before
@@ -87,16 +77,30 @@ std::optional<ProgramTrace> ProgramTrace::begin(const std::string& file,
   return ProgramTrace(file, pattern, program, look_at(trial));
 }
 
-int ProgramTrace::report(pid_t process, const StartedProgram::End& end) const {
-  const std::string file = name_for(file_, process);
-  const auto after = look_at(name_for(pattern_, process));
-  if (!after || (before_ && before_->inode == after->inode)) {
-    complain(fmt::format("no trace: {} did not start the library, or could not write {}", program_,
-                         file));
+int ProgramTrace::report(pid_t process, const StartedProgram::End& end, bool kept) const {
+  const auto found = find(process);
+  if (!found) {
+    complain(kept ? fmt::format("no trace: {} did not start the library, or could not write {}",
+                                program_, name_for(file_, process))
+                  : fmt::format("no trace: {} did not start the library", program_));
     return end.code;
   }
-  const bool whole = report_trace(file, after->bytes, program_, end.by_signal);
-  return end.code == 0 && !whole ? exit_failed : end.code;
+  const std::string file = name_for(kept ? file_ : pattern_, process);
+  const TraceEnding ending = how_it_ends(file);
+  if (kept) complain(state_of(ending, file, found->bytes, program_, end.by_signal));
+  const bool lost =
+      !end.by_signal && ending != TraceEnding::complete && ending != TraceEnding::between_chunks;
+  if (lost && !kept) complain("the trace could not be written to its end: events are lost");
+  return end.code == 0 && lost ? exit_failed : end.code;
+}
+
+std::optional<std::string> ProgramTrace::written_by(pid_t process) const {
+  return find(process) ? std::optional(name_for(pattern_, process)) : std::nullopt;
+}
+
+std::optional<ProgramTrace::Found> ProgramTrace::find(pid_t process) const {
+  const auto after = look_at(name_for(pattern_, process));
+  return before_ && after && before_->inode == after->inode ? std::nullopt : after;
 }
 
 }  // namespace wherry::tool

@@ -18,9 +18,12 @@ class ProgramTrace {
   // pattern, see trace/trace_name.h. Otherwise says why not, and that the program was not run.
   static std::optional<ProgramTrace> begin(const std::string& file, const std::string& program);
 
-  // Says where the trace is, and whether it is whole. Returns the program's exit code, or
-  // exit_failed if the program ended with 0 but a part of the trace is lost.
-  int report(pid_t process, const StartedProgram::End& end) const;
+  // Says that there is no trace, or a part of it is lost; if it is `kept`, also where it is, and
+  // whether it is whole. Returns the program's exit code, or exit_failed if the program ended with
+  // 0 but a part of the trace is lost.
+  int report(pid_t process, const StartedProgram::End& end, bool kept) const;
+  // The trace that this process wrote; nullopt: it wrote none.
+  std::optional<std::string> written_by(pid_t process) const;
 
   // The file that has a name. It has another inode number once the program has begun a trace.
   struct Found {
@@ -29,6 +32,9 @@ class ProgramTrace {
   };
 
  private:
+  // The file of this process, if it wrote it.
+  std::optional<Found> find(pid_t process) const;
+
   ProgramTrace(std::string file, std::string pattern, std::string program,
                std::optional<Found> before)
       : file_(std::move(file)),

@@ -14,7 +14,9 @@
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
 #include "runtime/policy_source.h"
+#include "settings_json.h"
 #include "trace_file.h"
+#include "trace_head.h"
 
 namespace wherry::tool {
 namespace {
@@ -39,25 +41,15 @@ std::string recorded_name(const Trace& trace) {
   return fmt::format("recorded ({}: {})", settings.policy, settings.policy_in_force);
 }
 
-// Null: it is no built-in policy.
-const impl::PolicyDescription* description_of(const std::string& policy) {
-  const auto policies = impl::built_in_policies();
-  const auto found = std::ranges::find(policies, policy.substr(0, policy.find(',')),
-                                       &impl::PolicyDescription::name);
-  return found == policies.end() ? nullptr : &*found;
-}
-
 // Says so if the recording has too few faults to judge some of these policies.
 void warn_of_few_faults(const Trace& trace, const std::vector<std::string>& names,
                         const impl::PolicyMachine& machine) {
   if (!trace.settings) return;
   const std::string& recorded = trace.settings->policy_in_force;
-  const auto* const its = description_of(recorded);
-  if (its == nullptr || !its->leaves_pages) return;
+  if (leaves_pages(recorded) != true) return;
   std::string movers;
   for (const std::string& name : names)
-    if (const auto* other = description_of(impl::name_in_force(name, machine.access_costs));
-        other != nullptr && !other->leaves_pages)
+    if (leaves_pages(impl::name_in_force(name, machine.access_costs)) == false)
       movers += (movers.empty() ? "" : ", ") + name;
   if (movers.empty()) return;
   (void)complain(
@@ -150,6 +142,7 @@ std::string as_json(const Trace& trace, const replay::CostModel& costs, double s
   return Json{{"program", trace.machine.program},
               {"recorded_policy", policy},
               {"recorded_policy_in_force", policy_in_force},
+              {"recorded_settings", settings_json(trace)},
               {"complete", trace.complete},
               {"dropped_events", dropped_events(trace)},
               {"costs_of", costs.machine},
@@ -164,10 +157,10 @@ std::string as_text(const Trace& trace, double scale, const Row& recorded,
                     const std::vector<Row>& rows) {
   std::size_t width = recorded.name.size();
   for (const Row& row : rows) width = std::max(width, row.name.size());
-  std::string text =
-      fmt::format("{}\n\n{:<{}}{:>10}{:>12}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>11}{:>11}{:>9}\n",
-                  trace.machine.program, "", width, "faults", "migrations", "pages", "MiB",
-                  "mapped", "copies", "evicted", "throttled", "stalls", "time", "of rec.");
+  std::string text = trace_head(trace, trace.events.size());
+  text += fmt::format("\n{:<{}}{:>10}{:>12}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>11}{:>11}{:>9}\n",
+                      "", width, "faults", "migrations", "pages", "MiB", "mapped", "copies",
+                      "evicted", "throttled", "stalls", "time", "of rec.");
   const auto add = [&](const Row& row) {
     const replay::MachineCounts& counts = row.result.counts;
     text += fmt::format(
@@ -188,7 +181,7 @@ std::string as_text(const Trace& trace, double scale, const Row& recorded,
         "\n{} recorded faults are samples of accesses to mapped pages; other such accesses are "
         "unknown.\n",
         samples);
-  if (!trace.complete) text += "\nThe trace breaks off: these are the counts up to its end.\n";
+  if (!trace.complete) text += "\nThese are the counts up to where the trace breaks off.\n";
   if (const std::uint64_t dropped = dropped_events(trace))
     text += fmt::format("\n{} events were dropped when this was recorded: counts are too low.\n",
                         dropped);

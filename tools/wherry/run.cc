@@ -235,7 +235,7 @@ int run_run(const RunOptions& options) {
   if (!options.quiet) report.print(end.by_signal);
   int code = end.code;
   if (!options.report.empty() && !report.write(options.report) && code == 0) code = exit_failed;
-  return trace && code == end.code ? trace->report(program.process(), end) : code;
+  return trace && code == end.code ? trace->report(program.process(), end, /*kept=*/true) : code;
 }
 
 }  // namespace wherry::tool

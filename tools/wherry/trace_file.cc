@@ -4,42 +4,37 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "trace_source.h"
 
 namespace wherry::tool {
-namespace {
 
-// Stops reading if the file is not a trace, because it may be endless. Returns 0 or an errno.
-int read_file(const std::string& path, impl::TraceBytes& bytes) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  if (!file) return errno;
-  constexpr std::size_t piece = std::size_t{1} << 20;
-  for (std::size_t done = 0;;) {
-    bytes.resize(done + piece);
-    const std::size_t got = std::fread(bytes.data() + done, 1, piece, file.get());
-    bytes.resize(done += got);
-    if (got < piece) return std::ferror(file.get()) != 0 ? errno : 0;
-    if (!begins_as_trace(bytes)) return 0;
-  }
+TraceStream::ReadBytes read_file(const std::string& path) {
+  const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "rb"), [](std::FILE* opened) {
+    if (opened != nullptr) std::fclose(opened);
+  });
+  if (!file) throw std::system_error(errno, std::generic_category(), path);
+  return [file, path](std::span<std::byte> bytes) {
+    const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
+    if (std::ferror(file.get()) != 0) throw std::system_error(errno, std::generic_category(), path);
+    return got;
+  };
 }
 
-}  // namespace
-
 std::variant<Trace, std::string> load_trace(const std::string& path) {
-  impl::TraceBytes bytes;
-  if (const int error = read_file(path, bytes))
-    return fmt::format("{}: {}", path, std::strerror(error));
-  auto result = read_trace(bytes);
-  if (const auto* error = std::get_if<TraceError>(&result))
-    return fmt::format("{}: {}", path, error->message);
-  return std::move(std::get<Trace>(result));
+  try {
+    auto result = read_trace(read_file(path));
+    if (const auto* error = std::get_if<TraceError>(&result))
+      return fmt::format("{}: {}", path, error->message);
+    return std::move(std::get<Trace>(result));
+  } catch (const std::system_error& error) {
+    return error.what();
+  }
 }
 
 TraceEnding how_it_ends(const std::string& path) {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace wherry::tool {
 namespace {
@@ -18,11 +17,6 @@ std::string short_name(const std::string& code) {
   return place == std::string::npos ? code : code.substr(0, place);
 }
 
-// The end of the range, limited to the last address.
-std::uint64_t end_of(std::uint64_t start, std::uint64_t bytes) {
-  return start + bytes < start ? UINT64_MAX : start + bytes;
-}
-
 }  // namespace
 
 std::string processor_name(int index) {
@@ -30,7 +24,7 @@ std::string processor_name(int index) {
   return index == 0 ? "host" : fmt::format("device {}", index - 1);
 }
 
-TraceLabels::TraceLabels(const Trace& trace) {
+TraceLabels::TraceLabels(const TraceAbout& trace) {
   for (const TraceName& name : trace.names) {
     switch (name.kind) {
       case TraceName::Kind::range:
@@ -56,33 +50,11 @@ std::string_view TraceLabels::of(const TraceEvent& event) {
     const auto mark = marks_.find(event.address);
     return mark == marks_.end() ? std::string_view() : mark->second;
   }
-  for (; next_ < names_.size() && names_[next_]->time_ns <= event.time_ns; ++next_) {
-    const TraceName& name = *names_[next_];
-    const std::uint64_t end = end_of(name.address, name.bytes);
-    forget(name.address, end);
-    if (name.address < end) ranges_[name.address] = {end, name.name};
-  }
-  const auto after = ranges_.upper_bound(event.address);
-  std::string_view label;
-  if (after != ranges_.begin() && std::prev(after)->second.end > event.address)
-    label = std::prev(after)->second.name;
-  if (event.kind == EventKind::free) forget(event.address, end_of(event.address, event.bytes));
+  for (; next_ < names_.size() && names_[next_]->time_ns <= event.time_ns; ++next_)
+    ranges_.set(names_[next_]->address, names_[next_]->bytes, names_[next_]->name);
+  const std::string_view label = ranges_.at(event.address);
+  if (event.kind == EventKind::free) ranges_.forget(event.address, event.bytes);
   return label;
-}
-
-void TraceLabels::forget(std::uint64_t start, std::uint64_t end) {
-  split(start);
-  split(end);
-  ranges_.erase(ranges_.lower_bound(start), ranges_.lower_bound(end));
-}
-
-void TraceLabels::split(std::uint64_t address) {
-  const auto after = ranges_.upper_bound(address);
-  if (after == ranges_.begin()) return;
-  const auto range = std::prev(after);
-  if (range->first == address || range->second.end <= address) return;
-  ranges_[address] = range->second;
-  range->second.end = address;
 }
 
 }  // namespace wherry::tool

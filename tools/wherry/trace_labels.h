@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trace_reader.h"
+#include "range_names.h"
+#include "trace_stream.h"
 
 namespace wherry::tool {
 
@@ -17,7 +18,7 @@ std::string processor_name(int index);
 class TraceLabels {
  public:
   // `trace` must outlive this object.
-  explicit TraceLabels(const Trace& trace);
+  explicit TraceLabels(const TraceAbout& trace);
 
   // The name of a launch's kernel, the text of a mark, or the name of the event's memory at that
   // time; empty if there is none.
@@ -25,19 +26,9 @@ class TraceLabels {
   std::string_view of(const impl::TraceEvent& event);
 
  private:
-  struct Range {
-    std::uint64_t end = 0;
-    std::string_view name;
-  };
-
-  // Removes the names from [start, end).
-  void forget(std::uint64_t start, std::uint64_t end);
-  // Splits the range that contains `address` into two.
-  void split(std::uint64_t address);
-
   std::vector<const impl::TraceName*> names_;  // names of ranges, by time
   std::size_t next_ = 0;                       // the first of these that is not in ranges_ yet
-  std::map<std::uint64_t, Range> ranges_;      // by start address; they do not overlap
+  RangeNames ranges_;                          // at the time of the last event
   std::map<std::uint64_t, std::string> kernels_;
   std::map<std::uint64_t, std::string_view> marks_;
 };

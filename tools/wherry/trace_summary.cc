@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "event_names.h"
+#include "trace_head.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -103,32 +104,11 @@ std::string sum_head(std::string_view what) {
                      "mean us", "longest us");
 }
 
-std::string settings_text(const impl::TraceSettings& settings) {
-  std::string policy = settings.policy;
-  if (policy.empty())
-    policy = "none: accesses that another tool recorded";
-  else if (settings.policy_in_force != policy)
-    policy += fmt::format(", which is {} here", settings.policy_in_force);
-  std::string text = fmt::format("policy: {}\nWherry {}", policy, settings.version);
-  if (!settings.kernel.empty()) text += fmt::format(", Linux {}", settings.kernel);
-  if (!settings.cpu.empty()) text += fmt::format(", {}", settings.cpu);
-  if (settings.cpus != 0)
-    text += fmt::format(", {} CPUs, {} NUMA nodes", settings.cpus, settings.nodes);
-  text += '\n';
-  for (const std::string& line : settings.environment) text += fmt::format("  {}\n", line);
-  return text;
-}
-
-std::string head_text(const Trace& trace) {
-  const impl::TraceMachine& machine = trace.machine;
-  std::string text = fmt::format(
-      "{} (process {}), trap: {}\n{} events in {:.3f} s\n", machine.program, machine.process,
-      machine.trap, trace.events.size(),
-      static_cast<double>(static_cast<std::int64_t>(trace.end_ns - machine.start_ns)) / 1e9);
-  if (trace.settings) text += settings_text(*trace.settings);
-  if (!trace.complete)
-    text += "The trace breaks off: the program was killed or still runs, or the disk was full.\n";
-  return text;
+std::string few_accesses_text(const Trace& trace) {
+  if (!trace.settings || leaves_pages(trace.settings->policy_in_force) != true) return {};
+  return "This policy leaves pages mapped: the trace lacks most accesses to them. To judge "
+         "policies "
+         "that move pages, record under WHERRY_POLICY=migrate-always.\n";
 }
 
 std::string drops_text(const Trace& trace) {
@@ -144,7 +124,8 @@ std::string drops_text(const Trace& trace) {
 
 void write_summary(const Trace& trace, Output& output) {
   const Summary summary = summarize(trace);
-  output.write(head_text(trace));
+  output.write(trace_head(trace, trace.events.size()));
+  output.write(few_accesses_text(trace));
   output.write(sum_head("kind, cause"));
   for (const auto& [key, sum] : summary.kinds) {
     std::string name(to_string(key.first));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "event_names.h"
+#include "settings_json.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -31,7 +32,6 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-constexpr std::array<std::string_view, 3> processor_kinds{"host", "isolated", "coherent"};
 constexpr std::array<std::string_view, 3> name_kinds{"memory", "kernel", "mark"};
 
 Json machine_json(const impl::TraceMachine& machine) {
@@ -48,29 +48,13 @@ Json machine_json(const impl::TraceMachine& machine) {
             {"processors", Json::array()}};
   int index = 0;
   for (const impl::TraceProcessor& processor : machine.processors)
-    json["processors"].push_back(
-        {{"name", processor_name(index++)},
-         {"kind", processor_kinds[static_cast<std::size_t>(processor.kind)]},
-         {"capacity", processor.capacity},
-         {"concurrent", processor.concurrent},
-         {"workers", processor.workers},
-         {"nodes", processor.nodes}});
+    json["processors"].push_back({{"name", processor_name(index++)},
+                                  {"kind", to_string(processor.kind)},
+                                  {"capacity", processor.capacity},
+                                  {"concurrent", processor.concurrent},
+                                  {"workers", processor.workers},
+                                  {"nodes", processor.nodes}});
   return json;
-}
-
-// Null: the trace has no settings.
-Json settings_json(const Trace& trace) {
-  if (!trace.settings) return nullptr;
-  const impl::TraceSettings& settings = *trace.settings;
-  Json environment = Json::object();
-  for (const std::string& line : settings.environment) {
-    const std::size_t end = std::min(line.find('='), line.size());
-    environment[line.substr(0, end)] = line.substr(std::min(end + 1, line.size()));
-  }
-  return {{"policy", settings.policy},   {"policy_in_force", settings.policy_in_force},
-          {"version", settings.version}, {"kernel", settings.kernel},
-          {"cpu", settings.cpu},         {"cpus", settings.cpus},
-          {"nodes", settings.nodes},     {"environment", environment}};
 }
 
 Json names_json(const Trace& trace) {

@@ -15,9 +15,10 @@ struct CaptureInfo {
   std::size_t* count;
 };
 
-cudaError_t get_capture_info(CUstream stream, const CaptureInfo& info) {
+cudaError_t get_capture_info(CUstream stream, const CaptureInfo& info,
+                             const char* call = __builtin_FUNCTION()) {
   static_assert(sizeof(cuuint64_t) == sizeof(unsigned long long));
-  return with_context([&] {
+  return with_context(call, [&] {
     return cuStreamGetCaptureInfo_v3(
         stream, reinterpret_cast<CUstreamCaptureStatus*>(info.status),
         reinterpret_cast<cuuint64_t*>(info.id), info.graph, info.dependencies,

@@ -47,18 +47,19 @@ cudaError_t check_pitches(std::size_t to, std::size_t from, const Extent& extent
 }
 
 cudaError_t copy_ends(const End& to, const End& from, const Extent& extent, Timing timing,
-                      CUstream stream) {
-  return with_context([&] {
-    return enter([&](Driver& driver) { return copy(driver, stream, timing, to, from, extent); });
+                      CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
+    return enter(call,
+                 [&](Driver& driver) { return copy(driver, stream, timing, to, from, extent); });
   });
 }
 
 cudaError_t copy_bytes(void* to, const void* from, std::size_t count, cudaMemcpyKind kind,
-                       Timing timing, CUstream stream) {
+                       Timing timing, CUstream stream, const char* call = __builtin_FUNCTION()) {
   End there{Role::any, number_of(to)};
   End here{Role::any, number_of(from)};
-  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection);
-  return copy_ends(there, here, {count}, timing, stream);
+  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection, call);
+  return copy_ends(there, here, {count}, timing, stream, call);
 }
 
 bool are_devices(int one, int other) {
@@ -67,10 +68,11 @@ bool are_devices(int one, int other) {
 }
 
 cudaError_t copy_between(void* to, int to_device, const void* from, int from_device,
-                         std::size_t count, Timing timing, CUstream stream) {
-  return with_context([&] {
+                         std::size_t count, Timing timing, CUstream stream,
+                         const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     if (!are_devices(to_device, from_device)) return CUDA_ERROR_INVALID_DEVICE;
-    return enter([&](Driver& driver) {
+    return enter(call, [&](Driver& driver) {
       End there{Role::device, number_of(to)};
       End here{Role::device, number_of(from)};
       there.device = to_device;
@@ -82,14 +84,14 @@ cudaError_t copy_between(void* to, int to_device, const void* from, int from_dev
 
 cudaError_t copy_rectangle(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                            std::size_t width, std::size_t rows, cudaMemcpyKind kind, Timing timing,
-                           CUstream stream) {
+                           CUstream stream, const char* call = __builtin_FUNCTION()) {
   const Extent extent{width, rows};
   End there{Role::any, number_of(to), to_pitch};
   End here{Role::any, number_of(from), from_pitch};
-  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection);
+  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection, call);
   const cudaError_t checked = check_pitches(to_pitch, from_pitch, extent);
-  if (checked != cudaSuccess) return refuse(checked);
-  return copy_ends(there, here, extent, timing, stream);
+  if (checked != cudaSuccess) return refuse(checked, call);
+  return copy_ends(there, here, extent, timing, stream, call);
 }
 
 // Returns false if the size overflows, so that no memory can be so large.
@@ -108,29 +110,33 @@ bool find_end(const cudaPitchedPtr& memory, const cudaPos& at, End& end) {
 
 // For both structures.
 template <typename Parameters>
-cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CUstream stream) {
-  if (what.srcArray != nullptr || what.dstArray != nullptr) return refuse(cudaErrorNotSupported);
+cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CUstream stream,
+                     const char* call = __builtin_FUNCTION()) {
+  if (what.srcArray != nullptr || what.dstArray != nullptr)
+    return refuse(cudaErrorNotSupported, call);
   const Extent extent{what.extent.width, what.extent.height, what.extent.depth};
-  if (extent.is_empty()) return with_context([] { return CUDA_SUCCESS; });
+  if (extent.is_empty()) return with_context(call, [] { return CUDA_SUCCESS; });
   const cudaError_t checked = check_pitches(what.dstPtr.pitch, what.srcPtr.pitch, extent);
-  if (checked != cudaSuccess) return refuse(checked);
+  if (checked != cudaSuccess) return refuse(checked, call);
   if (!find_end(what.dstPtr, what.dstPos, to) || !find_end(what.srcPtr, what.srcPos, from) ||
       (extent.layers > 1 && (what.dstPtr.ysize < extent.rows || what.srcPtr.ysize < extent.rows)))
-    return refuse(cudaErrorInvalidValue);
-  return copy_ends(to, from, extent, timing, stream);
+    return refuse(cudaErrorInvalidValue, call);
+  return copy_ends(to, from, extent, timing, stream, call);
 }
 
-cudaError_t copy_box(const cudaMemcpy3DParms* what, Timing timing, CUstream stream) {
-  if (what == nullptr) return refuse(cudaErrorInvalidValue);
+cudaError_t copy_box(const cudaMemcpy3DParms* what, Timing timing, CUstream stream,
+                     const char* call = __builtin_FUNCTION()) {
+  if (what == nullptr) return refuse(cudaErrorInvalidValue, call);
   End to;
   End from;
-  if (!find_roles(what->kind, to, from)) return refuse(cudaErrorInvalidMemcpyDirection);
-  return copy_box(*what, to, from, timing, stream);
+  if (!find_roles(what->kind, to, from)) return refuse(cudaErrorInvalidMemcpyDirection, call);
+  return copy_box(*what, to, from, timing, stream, call);
 }
 
-cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream stream) {
-  if (what == nullptr) return refuse(cudaErrorInvalidValue);
-  const cudaError_t known = with_context([&] {
+cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream stream,
+                     const char* call = __builtin_FUNCTION()) {
+  if (what == nullptr) return refuse(cudaErrorInvalidValue, call);
+  const cudaError_t known = with_context(call, [&] {
     return are_devices(what->dstDevice, what->srcDevice) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   });
   if (known != cudaSuccess) return known;
@@ -138,33 +144,35 @@ cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream 
   End from{Role::device};
   to.device = what->dstDevice;
   from.device = what->srcDevice;
-  return copy_box(*what, to, from, timing, stream);
+  return copy_box(*what, to, from, timing, stream, call);
 }
 
 cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const Extent& extent, Timing timing,
-                     CUstream stream) {
+                     CUstream stream, const char* call = __builtin_FUNCTION()) {
   End to{Role::device};
   const cudaError_t checked = check_pitch(memory.pitch, extent);
-  if (checked != cudaSuccess) return refuse(checked);
+  if (checked != cudaSuccess) return refuse(checked, call);
   if (!find_end(memory, {}, to) || (extent.layers > 1 && memory.ysize < extent.rows))
-    return refuse(cudaErrorInvalidValue);
-  return with_context([&] {
-    return enter([&](Driver& driver) {
+    return refuse(cudaErrorInvalidValue, call);
+  return with_context(call, [&] {
+    return enter(call, [&](Driver& driver) {
       return fill(driver, stream, timing, to, extent, static_cast<unsigned char>(value), 1);
     });
   });
 }
 
 cudaError_t fill_rows(void* to, std::size_t pitch, int value, std::size_t width, std::size_t rows,
-                      Timing timing, CUstream stream) {
-  return fill_box({to, pitch, 0, rows}, value, {width, rows}, timing, stream);
+                      Timing timing, CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return fill_box({to, pitch, 0, rows}, value, {width, rows}, timing, stream, call);
 }
-cudaError_t fill_row(void* to, int value, std::size_t count, Timing timing, CUstream stream) {
-  return fill_rows(to, 0, value, count, 1, timing, stream);
+cudaError_t fill_row(void* to, int value, std::size_t count, Timing timing, CUstream stream,
+                     const char* call = __builtin_FUNCTION()) {
+  return fill_rows(to, 0, value, count, 1, timing, stream, call);
 }
 cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const cudaExtent& extent,
-                     Timing timing, CUstream stream) {
-  return fill_box(memory, value, Extent{extent.width, extent.height, extent.depth}, timing, stream);
+                     Timing timing, CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return fill_box(memory, value, Extent{extent.width, extent.height, extent.depth}, timing, stream,
+                  call);
 }
 
 }  // namespace

@@ -12,8 +12,9 @@ void* to_pointer(CUdeviceptr address) {
 
 // Calls allocate_at(&address) of the driver API, and returns the address as a pointer.
 template <typename Allocate>
-cudaError_t allocate(void** pointer, const Allocate& allocate_at) {
-  return with_context([&] {
+cudaError_t allocate(void** pointer, const Allocate& allocate_at,
+                     const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr address = 0;
     const CUresult result = allocate_at(&address);
@@ -34,10 +35,10 @@ CUresult allocate_rows(void*& pointer, std::size_t& pitch, std::size_t width, st
 
 // Calls body(context) with the primary context of the device, which stays in use.
 template <typename Body>
-cudaError_t with_peer(int device, const Body& body) {
-  return with_context([&] {
+cudaError_t with_peer(int device, const Body& body, const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     CUcontext peer = nullptr;
-    const CUresult found = enter([&](Driver& driver) {
+    const CUresult found = enter(call, [&](Driver& driver) {
       Device* of = driver.device(device);
       if (of == nullptr) return CUDA_ERROR_INVALID_DEVICE;
       peer = driver.retain_primary_for_runtime(*of);
@@ -52,18 +53,20 @@ cudaError_t with_peer(int device, const Body& body) {
   });
 }
 
-cudaError_t allocate_async(void** pointer, std::size_t size, CUstream stream) {
-  return allocate(pointer,
-                  [&](CUdeviceptr* address) { return cuMemAllocAsync(address, size, stream); });
+cudaError_t allocate_async(void** pointer, std::size_t size, CUstream stream,
+                           const char* call = __builtin_FUNCTION()) {
+  return allocate(
+      pointer, [&](CUdeviceptr* address) { return cuMemAllocAsync(address, size, stream); }, call);
 }
 cudaError_t allocate_from_pool(void** pointer, std::size_t size, cudaMemPool_t pool,
-                               CUstream stream) {
-  return allocate(pointer, [&](CUdeviceptr* address) {
-    return cuMemAllocFromPoolAsync(address, size, pool, stream);
-  });
+                               CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return allocate(
+      pointer,
+      [&](CUdeviceptr* address) { return cuMemAllocFromPoolAsync(address, size, pool, stream); },
+      call);
 }
-cudaError_t free_async(void* pointer, CUstream stream) {
-  return with_context([&] { return cuMemFreeAsync(address_of(pointer), stream); });
+cudaError_t free_async(void* pointer, CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] { return cuMemFreeAsync(address_of(pointer), stream); });
 }
 
 }  // namespace

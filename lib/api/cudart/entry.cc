@@ -37,12 +37,19 @@ CUresult bind_context() {
   });
 }
 
-cudaError_t finish(CUresult result) {
+cudaError_t finish(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return cudaSuccess;
-  return RuntimeThread::mine().last_error = to_runtime_error(result);
+  return finish_instead(result, to_runtime_error(result), call);
 }
 
-cudaError_t refuse(cudaError_t error) {
+cudaError_t finish_instead(CUresult result, cudaError_t error, const char* call) {
+  end_failed_call(call, fail_instead(result, error));
+  return RuntimeThread::mine().last_error = error;
+}
+
+cudaError_t refuse(cudaError_t error, const char* call) {
+  begin_call();
+  end_failed_call(call, error);
   return RuntimeThread::mine().last_error = error;
 }
 

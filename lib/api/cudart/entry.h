@@ -5,6 +5,8 @@
 
 #include <wherry/cuda_runtime_api.h>
 
+#include "api/failed_calls.h"
+
 namespace wherry::impl {
 
 // The runtime API's state of one thread of the application.
@@ -30,22 +32,37 @@ CUresult start_library();
 // The same, and makes sure that the thread has a current context.
 CUresult bind_context();
 
-// Translates the result, and stores it as the last error if it is one.
-cudaError_t finish(CUresult result);
-// The same for errors that only the runtime API has.
-cudaError_t refuse(cudaError_t error);
+// Translates the result, and stores it as the last error if it is one. `call`: see
+// end_failed_call().
+cudaError_t finish(CUresult result, const char* call = __builtin_FUNCTION());
+// The same with another error than the one with this number.
+cudaError_t finish_instead(CUresult result, cudaError_t error,
+                           const char* call = __builtin_FUNCTION());
+// The same for errors that only the runtime API has, without a reason.
+cudaError_t refuse(cudaError_t error, const char* call = __builtin_FUNCTION());
 
-// Calls body(), which returns a CUresult, after starting the library.
+// Calls body(), which returns a CUresult, after starting the library. `call`: see
+// end_failed_call().
 template <typename Body>
-cudaError_t with_library(const Body& body) {
+cudaError_t with_library(const char* call, const Body& body) {
+  begin_call();
   const CUresult started = start_library();
-  return finish(started == CUDA_SUCCESS ? body() : started);
+  return finish(started == CUDA_SUCCESS ? body() : started, call);
+}
+template <typename Body>
+cudaError_t with_library(const Body& body, const char* call = __builtin_FUNCTION()) {
+  return with_library(call, body);
 }
 // The same with a current context.
 template <typename Body>
-cudaError_t with_context(const Body& body) {
+cudaError_t with_context(const char* call, const Body& body) {
+  begin_call();
   const CUresult bound = bind_context();
-  return finish(bound == CUDA_SUCCESS ? body() : bound);
+  return finish(bound == CUDA_SUCCESS ? body() : bound, call);
+}
+template <typename Body>
+cudaError_t with_context(const Body& body, const char* call = __builtin_FUNCTION()) {
+  return with_context(call, body);
 }
 
 }  // namespace wherry::impl

@@ -7,9 +7,10 @@ using namespace wherry::impl;
 namespace {
 
 cudaError_t find(const char* symbol, void** pointer, unsigned version, unsigned long long flags,
-                 cudaDriverEntryPointQueryResult* status) {
+                 cudaDriverEntryPointQueryResult* status, const char* call = __builtin_FUNCTION()) {
   return finish(cuGetProcAddress_v2(symbol, pointer, static_cast<int>(version), flags,
-                                    reinterpret_cast<CUdriverProcAddressQueryResult*>(status)));
+                                    reinterpret_cast<CUdriverProcAddressQueryResult*>(status)),
+                call);
 }
 
 unsigned long long with_own_stream(unsigned long long flags) {

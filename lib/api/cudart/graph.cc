@@ -44,8 +44,9 @@ CUDA_MEMCPY3D to_driver(const cudaMemcpy3DParms& what) {
 
 // Calls body(params), which returns a CUresult, with the driver API's parameters of the kernel.
 template <typename Body>
-cudaError_t with_params(const cudaKernelNodeParams* params, const Body& body) {
-  if (params == nullptr) return with_context([] { return CUDA_ERROR_INVALID_VALUE; });
+cudaError_t with_params(const cudaKernelNodeParams* params, const Body& body,
+                        const char* call = __builtin_FUNCTION()) {
+  if (params == nullptr) return with_context(call, [] { return CUDA_ERROR_INVALID_VALUE; });
   CUkernel kernel = nullptr;
   const cudaError_t found = cudaGetKernel(&kernel, params->func);
   if (found != cudaSuccess) return found;
@@ -60,7 +61,7 @@ cudaError_t with_params(const cudaKernelNodeParams* params, const Body& body) {
   same.kernelParams = params->kernelParams;
   same.extra = params->extra;
   same.kern = kernel;
-  return with_context([&] { return body(same); });
+  return with_context(call, [&] { return body(same); });
 }
 
 // What the program may call the kernel by.

@@ -8,8 +8,9 @@ using namespace wherry::impl;
 
 namespace {
 
-cudaError_t allocate(void** pointer, std::size_t size, unsigned flags) {
-  return with_context([&] {
+cudaError_t allocate(void** pointer, std::size_t size, unsigned flags,
+                     const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pointer = nullptr;
     return size == 0 ? CUDA_SUCCESS : cuMemHostAlloc(pointer, size, flags);

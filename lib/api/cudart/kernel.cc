@@ -28,37 +28,45 @@ void say_why_it_does_not_run(const std::string& name) {
       demangle(name));
 }
 
-CUresult find_kernel(const void* function, CUkernel& kernel) {
+CUresult find_kernel(const void* function, CUkernel& kernel,
+                     const char* call = __builtin_FUNCTION()) {
   if (const auto name = RegisteredCode::of_process().find_kernel(function)) {
     say_why_it_does_not_run(*name);
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return fail(CUDA_ERROR_NO_BINARY_FOR_GPU,
+                "kernel {} is GPU code; compile it with wherry nvcc (docs/cuda-sources.md)",
+                demangle(*name));
   }
-  return enter([&](Driver& driver) {
+  return enter(call, [&](Driver& driver) {
     const auto address = reinterpret_cast<std::uintptr_t>(function);
     kernel = reinterpret_cast<CUkernel>(address);
     if (driver.libraries().find_kernel(kernel)) return CUDA_SUCCESS;
     const CUresult result = driver.libraries().kernel_at(address, kernel);
-    return result == CUDA_ERROR_NOT_FOUND ? no_such_function : result;
+    return result == CUDA_ERROR_NOT_FOUND ? fail_instead(result, no_such_function) : result;
   });
 }
 
 // Calls body(kernel), which returns a CUresult, with a current context.
 template <typename Body>
-cudaError_t with_kernel(const void* function, const Body& body) {
+cudaError_t with_kernel(const void* function, const Body& body,
+                        const char* call = __builtin_FUNCTION()) {
   CUkernel kernel = nullptr;
   CUresult found = bind_context();
-  if (found == CUDA_SUCCESS) found = find_kernel(function, kernel);
-  if (found == no_such_function) return refuse(cudaErrorInvalidDeviceFunction);
-  return finish(found == CUDA_SUCCESS ? body(kernel) : found);
+  if (found == CUDA_SUCCESS) found = find_kernel(function, kernel, call);
+  if (found == no_such_function) return finish_instead(found, cudaErrorInvalidDeviceFunction, call);
+  return finish(found == CUDA_SUCCESS ? body(kernel) : found, call);
 }
 // The same with body(kernel, device), where `device` is the context's.
 template <typename Body>
-cudaError_t with_kernel_on_device(const void* function, const Body& body) {
-  return with_kernel(function, [&](CUkernel kernel) {
-    CUdevice device = 0;
-    const CUresult found = cuCtxGetDevice(&device);
-    return found == CUDA_SUCCESS ? body(kernel, device) : found;
-  });
+cudaError_t with_kernel_on_device(const void* function, const Body& body,
+                                  const char* call = __builtin_FUNCTION()) {
+  return with_kernel(
+      function,
+      [&](CUkernel kernel) {
+        CUdevice device = 0;
+        const CUresult found = cuCtxGetDevice(&device);
+        return found == CUDA_SUCCESS ? body(kernel, device) : found;
+      },
+      call);
 }
 
 CUfunction as_function(CUkernel kernel) {
@@ -77,15 +85,25 @@ bool is_shape(const cudaLaunchConfig_t& config, CUstream stream) {
 }
 
 cudaError_t launch(const cudaLaunchConfig_t* config, CUstream stream, const void* function,
-                   void** args) {
+                   void** args, const char* call = __builtin_FUNCTION()) {
   CUkernel kernel = nullptr;
-  const cudaError_t found = with_kernel(function, [&](CUkernel its_kernel) {
-    kernel = its_kernel;
-    return config == nullptr || config->dynamicSmemBytes > UINT_MAX ? CUDA_ERROR_INVALID_VALUE
-                                                                    : CUDA_SUCCESS;
-  });
+  const cudaError_t found = with_kernel(
+      function,
+      [&](CUkernel its_kernel) {
+        kernel = its_kernel;
+        return config == nullptr || config->dynamicSmemBytes > UINT_MAX ? CUDA_ERROR_INVALID_VALUE
+                                                                        : CUDA_SUCCESS;
+      },
+      call);
   if (found != cudaSuccess) return found;
-  if (!is_shape(*config, stream)) return refuse(cudaErrorInvalidConfiguration);
+  if (!is_shape(*config, stream))
+    return finish_instead(
+        fail(CUDA_ERROR_INVALID_VALUE,
+             "the device has no grids of {} x {} x {} blocks of {} x {} x {} threads; see "
+             "cudaDeviceProp",
+             config->gridDim.x, config->gridDim.y, config->gridDim.z, config->blockDim.x,
+             config->blockDim.y, config->blockDim.z),
+        cudaErrorInvalidConfiguration, call);
   static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
   const CUlaunchConfig same{config->gridDim.x,
                             config->gridDim.y,
@@ -97,22 +115,24 @@ cudaError_t launch(const cudaLaunchConfig_t* config, CUstream stream, const void
                             stream,
                             reinterpret_cast<CUlaunchAttribute*>(config->attrs),
                             config->numAttrs};
-  return finish(cuLaunchKernelEx(&same, as_function(kernel), args, nullptr));
+  return finish(cuLaunchKernelEx(&same, as_function(kernel), args, nullptr), call);
 }
 
 cudaError_t launch(const void* function, dim3 grid, dim3 block, void** args,
-                   std::size_t shared_bytes, CUstream stream) {
+                   std::size_t shared_bytes, CUstream stream,
+                   const char* call = __builtin_FUNCTION()) {
   const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, nullptr, 0};
-  return launch(&config, stream, function, args);
+  return launch(&config, stream, function, args, call);
 }
 
 cudaError_t launch_cooperatively(const void* function, dim3 grid, dim3 block, void** args,
-                                 std::size_t shared_bytes, CUstream stream) {
+                                 std::size_t shared_bytes, CUstream stream,
+                                 const char* call = __builtin_FUNCTION()) {
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
   const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, &cooperative, 1};
-  return launch(&config, stream, function, args);
+  return launch(&config, stream, function, args, call);
 }
 
 // Stores an attribute as a size_t or an int.

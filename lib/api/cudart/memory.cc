@@ -10,8 +10,8 @@ using namespace wherry::impl;
 namespace {
 
 cudaError_t advise(const void* pointer, std::size_t count, cudaMemoryAdvise advice,
-                   cudaMemLocation location) {
-  return with_context([&] {
+                   cudaMemLocation location, const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     return cuMemAdvise_v2(address_of(pointer), count, static_cast<CUmem_advise>(advice),
                           to_driver(location));
   });

@@ -8,15 +8,16 @@ using namespace wherry::impl;
 namespace {
 
 cudaError_t prefetch(const void* pointer, std::size_t count, cudaMemLocation location,
-                     unsigned flags, cudaStream_t stream) {
-  return with_context([&] {
+                     unsigned flags, cudaStream_t stream, const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     return cuMemPrefetchAsync_v2(address_of(pointer), count, to_driver(location), flags, stream);
   });
 }
 
-cudaError_t prefetch(const void* pointer, std::size_t count, int device, cudaStream_t stream) {
+cudaError_t prefetch(const void* pointer, std::size_t count, int device, cudaStream_t stream,
+                     const char* call = __builtin_FUNCTION()) {
   return with_context(
-      [&] { return cuMemPrefetchAsync(address_of(pointer), count, device, stream); });
+      call, [&] { return cuMemPrefetchAsync(address_of(pointer), count, device, stream); });
 }
 
 // Pointers and locations have the same layout in both APIs, so arrays of them can be passed on.
@@ -31,24 +32,28 @@ CUmemLocation* locations(cudaMemLocation* locations) {
 
 cudaError_t prefetch_batch(void** pointers, std::size_t* sizes, std::size_t count,
                            cudaMemLocation* where, std::size_t* first_ranges,
-                           std::size_t where_count, unsigned long long flags, cudaStream_t stream) {
-  return with_context([&] {
+                           std::size_t where_count, unsigned long long flags, cudaStream_t stream,
+                           const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     return cuMemPrefetchBatchAsync(addresses(pointers), sizes, count, locations(where),
                                    first_ranges, where_count, flags, stream);
   });
 }
 
 cudaError_t discard_batch(void** pointers, std::size_t* sizes, std::size_t count,
-                          unsigned long long flags, cudaStream_t stream) {
-  return with_context(
-      [&] { return cuMemDiscardBatchAsync(addresses(pointers), sizes, count, flags, stream); });
+                          unsigned long long flags, cudaStream_t stream,
+                          const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
+    return cuMemDiscardBatchAsync(addresses(pointers), sizes, count, flags, stream);
+  });
 }
 
 cudaError_t discard_and_prefetch_batch(void** pointers, std::size_t* sizes, std::size_t count,
                                        cudaMemLocation* where, std::size_t* first_ranges,
                                        std::size_t where_count, unsigned long long flags,
-                                       cudaStream_t stream) {
-  return with_context([&] {
+                                       cudaStream_t stream,
+                                       const char* call = __builtin_FUNCTION()) {
+  return with_context(call, [&] {
     return cuMemDiscardAndPrefetchBatchAsync(addresses(pointers), sizes, count, locations(where),
                                              first_ranges, where_count, flags, stream);
   });

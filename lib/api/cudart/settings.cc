@@ -11,8 +11,8 @@ CUresult find_device(int& device) {
   return cudaGetDevice(&device) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-cudaError_t tell_version(int* version, int value) {
-  if (version == nullptr) return finish(CUDA_ERROR_INVALID_VALUE);
+cudaError_t tell_version(int* version, int value, const char* call = __builtin_FUNCTION()) {
+  if (version == nullptr) return finish(CUDA_ERROR_INVALID_VALUE, call);
   *version = value;
   return cudaSuccess;
 }

@@ -13,35 +13,41 @@ namespace {
 
 // Calls body(variable) for a managed variable. Other variables exist only in GPU images.
 template <typename Body>
-cudaError_t with_variable(const void* symbol, const Body& body) {
+cudaError_t with_variable(const void* symbol, const Body& body,
+                          const char* call = __builtin_FUNCTION()) {
   const auto variable = RegisteredCode::of_process().find_variable(symbol);
-  if (!variable) return refuse(cudaErrorInvalidSymbol);
-  if (variable->memory == nullptr) return refuse(cudaErrorNoKernelImageForDevice);
+  if (!variable) return refuse(cudaErrorInvalidSymbol, call);
+  if (variable->memory == nullptr) return refuse(cudaErrorNoKernelImageForDevice, call);
   return body(*variable);
 }
 
 // Calls copy(address) with the address inside the variable that the arguments name.
 template <typename Copy>
 cudaError_t copy_part(const void* symbol, std::size_t count, std::size_t offset,
-                      cudaMemcpyKind kind, cudaMemcpyKind other_way, const Copy& copy) {
-  return with_variable(symbol, [&](const RegisteredCode::Variable& variable) {
-    if (kind == cudaMemcpyHostToHost || kind == other_way)
-      return refuse(cudaErrorInvalidMemcpyDirection);
-    if (offset > variable.bytes || count > variable.bytes - offset)
-      return refuse(cudaErrorInvalidValue);
-    return copy(static_cast<char*>(variable.memory) + offset);
-  });
+                      cudaMemcpyKind kind, cudaMemcpyKind other_way, const Copy& copy,
+                      const char* call = __builtin_FUNCTION()) {
+  return with_variable(
+      symbol,
+      [&](const RegisteredCode::Variable& variable) {
+        if (kind == cudaMemcpyHostToHost || kind == other_way)
+          return refuse(cudaErrorInvalidMemcpyDirection, call);
+        if (offset > variable.bytes || count > variable.bytes - offset)
+          return refuse(cudaErrorInvalidValue, call);
+        return copy(static_cast<char*>(variable.memory) + offset);
+      },
+      call);
 }
 
 template <typename Copy>
 cudaError_t copy_to(const void* symbol, std::size_t count, std::size_t offset, cudaMemcpyKind kind,
-                    const Copy& copy) {
-  return copy_part(symbol, count, offset, kind, cudaMemcpyDeviceToHost, copy);
+                    const Copy& copy, const char* call = __builtin_FUNCTION()) {
+  return copy_part(symbol, count, offset, kind, cudaMemcpyDeviceToHost, copy, call);
 }
 template <typename Copy>
 cudaError_t copy_from(const void* symbol, std::size_t count, std::size_t offset,
-                      cudaMemcpyKind kind, const Copy& copy) {
-  return copy_part(symbol, count, offset, kind, cudaMemcpyHostToDevice, copy);
+                      cudaMemcpyKind kind, const Copy& copy,
+                      const char* call = __builtin_FUNCTION()) {
+  return copy_part(symbol, count, offset, kind, cudaMemcpyHostToDevice, copy, call);
 }
 
 }  // namespace

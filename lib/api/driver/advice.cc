@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/ranges.h"
 
@@ -43,7 +44,8 @@ bool needs_location(Kind kind) {
 // its own.
 CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Location& location) {
   if (!needs_location(kind)) return CUDA_SUCCESS;
-  if (device != CU_DEVICE_CPU && !is_device(runtime, device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (device != CU_DEVICE_CPU && !is_device(runtime, device))
+    return refuse_device(runtime, device, /*or_host=*/true);
   location = device == CU_DEVICE_CPU ? Location::host() : Location::device(device);
   return CUDA_SUCCESS;
 }
@@ -51,12 +53,13 @@ CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Locat
 // The location in the new signature. Its type must be valid even if the advice uses no location.
 CUresult find_location(const Runtime& runtime, Kind kind, CUmemLocation named, Location& location) {
   const auto found = to_location(named);
-  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  if (!found) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
   location = settled(runtime, *found);
   // Mappings belong to a processor; a node is not one.
   const bool fits = kind == Kind::set_preferred || location.kind != Location::Kind::host_node;
-  return !needs_location(kind) || (exists(runtime, location) && fits) ? CUDA_SUCCESS
-                                                                      : CUDA_ERROR_INVALID_VALUE;
+  return !needs_location(kind) || (exists(runtime, location) && fits)
+             ? CUDA_SUCCESS
+             : refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
 }
 
 // A device may be preferred, or advised as an accessor, only if the host and the device can access
@@ -70,33 +73,38 @@ bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
 // Memory that the library did not allocate: a device that is named must be able to access it.
 CUresult advise_system(Runtime& runtime, AddressRange range, const AdviceChange& change) {
   if (needs_location(change.kind) && !accesses_pageable(runtime, change.location))
-    return CUDA_ERROR_INVALID_DEVICE;
-  return runtime.system_memory().advise(range, change) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return refuse_pageable(change.location.id);
+  return runtime.system_memory().advise(range, change)
+             ? CUDA_SUCCESS
+             : refuse_range(runtime, range.start, range.size());
 }
 
 template <typename Place>
-CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Place place) {
-  return enter([&](Driver& driver) {
+CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Place place,
+                const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) -> CUresult {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     Runtime& runtime = driver.runtime();
     const auto kind = find_kind(advice);
-    if (!kind || count == 0 || count > std::numeric_limits<CUdeviceptr>::max() - devPtr) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!kind)
+      return fail(CUDA_ERROR_INVALID_VALUE, "advice is {}; pass a value of CUmem_advise",
+                  static_cast<int>(advice));
+    if (count == 0 || count > std::numeric_limits<CUdeviceptr>::max() - devPtr)
+      return refuse_range(runtime, devPtr, count);
     std::optional<AddressRange> system;
     if (!is_managed(runtime, devPtr, devPtr + count)) {
       system = system_range(runtime, devPtr, count);
-      if (!system) return CUDA_ERROR_INVALID_VALUE;
+      if (!system) return refuse_range(runtime, devPtr, count);
     }
     AdviceChange change{*kind, {}};
     const CUresult found = find_location(runtime, *kind, place, change.location);
     if (found != CUDA_SUCCESS) return found;
-    if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_allowed(runtime, change)) return refuse_exclusive(change.location.id);
     if (system) return advise_system(runtime, *system, change);
     return runtime.advice().advise(pages_touched(runtime, devPtr, count), change)
                ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
+               : refuse_range(runtime, devPtr, count);  // freed by another thread meanwhile
   });
 }
 
@@ -194,18 +202,23 @@ std::optional<Said> find_said(Runtime& runtime, CUdeviceptr devPtr, std::size_t 
   return Said{pages, books.advice(), books.last_prefetches()};
 }
 
-bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute attribute) {
+CUresult check_answer(const void* data, std::size_t size, CUmem_range_attribute attribute) {
   const int number = static_cast<int>(attribute);
-  if (data == nullptr || number < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
-      number > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID) {
-    return false;
-  }
-  return number == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY
-             ? size != 0 && size % sizeof(std::int32_t) == 0
-             : size == sizeof(std::int32_t);
+  if (data == nullptr) return refuse_null("data");
+  if (number < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
+      number > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID)
+    return fail(CUDA_ERROR_INVALID_VALUE, "attribute is {}; pass a value of CUmem_range_attribute",
+                number);
+  const bool is_list = number == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
+  if (is_list ? size != 0 && size % sizeof(std::int32_t) == 0 : size == sizeof(std::int32_t))
+    return CUDA_SUCCESS;
+  return is_list ? fail(CUDA_ERROR_INVALID_VALUE,
+                        "dataSize is {}; pass a multiple of 4, the size of an array of int", size)
+                 : fail(CUDA_ERROR_INVALID_VALUE, "dataSize is {}; attribute {} is an int: pass 4",
+                        size, number);
 }
 
-// Requires: is_answerable().
+// Requires: check_answer() succeeds.
 void put_attribute(const Said& said, int devices, CUmem_range_attribute attribute, void* data,
                    std::size_t size) {
   const PageSpan pages = said.pages;
@@ -241,6 +254,32 @@ void put_attribute(const Said& said, int devices, CUmem_range_attribute attribut
   }
 }
 
+CUresult get_attributes(void** data, const std::size_t* dataSizes,
+                        const CUmem_range_attribute* attributes, std::size_t numAttributes,
+                        CUdeviceptr devPtr, std::size_t count,
+                        const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) -> CUresult {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    if (data == nullptr) return refuse_null("data");
+    if (dataSizes == nullptr) return refuse_null("dataSizes");
+    if (attributes == nullptr) return refuse_null("attributes");
+    if (numAttributes == 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "numAttributes is 0; ask for at least 1");
+    Runtime& runtime = driver.runtime();
+    if (count == 0) return refuse_range(runtime, devPtr, count);
+    for (std::size_t i = 0; i < numAttributes; ++i) {
+      const CUresult checked = check_answer(data[i], dataSizes[i], attributes[i]);
+      if (checked != CUDA_SUCCESS) return checked;
+    }
+    const auto said = find_said(runtime, devPtr, count);
+    if (!said) return refuse_range(runtime, devPtr, count);
+    for (std::size_t i = 0; i < numAttributes; ++i)
+      put_attribute(*said, runtime.device_count(), attributes[i], data[i], dataSizes[i]);
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
@@ -253,26 +292,10 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 
 CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes,
                                  size_t numAttributes, CUdeviceptr devPtr, size_t count) {
-  return enter([&](Driver& driver) {
-    const CUresult working = check_working(driver);
-    if (working != CUDA_SUCCESS) return working;
-    if (data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0 ||
-        count == 0) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    for (std::size_t i = 0; i < numAttributes; ++i) {
-      if (!is_answerable(data[i], dataSizes[i], attributes[i])) return CUDA_ERROR_INVALID_VALUE;
-    }
-    Runtime& runtime = driver.runtime();
-    const auto said = find_said(runtime, devPtr, count);
-    if (!said) return CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t i = 0; i < numAttributes; ++i)
-      put_attribute(*said, runtime.device_count(), attributes[i], data[i], dataSizes[i]);
-    return CUDA_SUCCESS;
-  });
+  return get_attributes(data, dataSizes, attributes, numAttributes, devPtr, count);
 }
 
 CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute,
                                 CUdeviceptr devPtr, size_t count) {
-  return cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
+  return get_attributes(&data, &dataSize, &attribute, 1, devPtr, count);
 }

@@ -11,8 +11,9 @@ bool is_mode(CUstreamCaptureMode mode) {
   return mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-CUresult begin(CUstream argument, CUstreamCaptureMode mode) {
-  return enter([&](Driver& driver) {
+CUresult begin(CUstream argument, CUstreamCaptureMode mode,
+               const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     StreamHandle stream;
     const CUresult found = find_any_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
@@ -22,8 +23,8 @@ CUresult begin(CUstream argument, CUstreamCaptureMode mode) {
   });
 }
 
-CUresult end(CUstream argument, CUgraph* graph) {
-  return enter([&](Driver& driver) {
+CUresult end(CUstream argument, CUgraph* graph, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *graph = nullptr;
     StreamHandle stream;
@@ -47,8 +48,8 @@ void store(Value* to, Value value) {
   if (to != nullptr) *to = value;
 }
 
-CUresult tell(CUstream argument, const Outputs& outputs) {
-  return enter([&](Driver& driver) {
+CUresult tell(CUstream argument, const Outputs& outputs, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (outputs.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     StreamHandle stream;
     const CUresult found = find_any_stream(driver, argument, stream);

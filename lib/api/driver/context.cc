@@ -1,4 +1,5 @@
 // The C functions of contexts, primary and other ones.
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/context_settings.h"
 #include "runtime/thread_contexts.h"
@@ -7,11 +8,21 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
-  return enter([&](Driver& driver) {
-    if (pctx == nullptr || !are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+CUresult refuse_context(CUcontext handle) {
+  return fail(CUDA_ERROR_INVALID_CONTEXT,
+              "{:#x} is no context that this function takes; was it destroyed, or is it a primary "
+              "one?",
+              reinterpret_cast<std::uintptr_t>(handle));
+}
+
+CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev,
+                const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (pctx == nullptr) return refuse_null("pctx");
+    if (!are_context_flags(flags))
+      return fail(CUDA_ERROR_INVALID_VALUE, "flags is {:#x}; pass values of CUctx_flags", flags);
     Device* device = driver.device(dev);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr) return refuse_device(driver.runtime(), dev);
     const CUcontext handle = driver.create_context(*device, flags);
     const auto context = driver.find_context(handle);
     const CUresult health = to_result(device->engine.status(*context->work));
@@ -25,25 +36,25 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   });
 }
 
-CUresult destroy(CUcontext ctx) {
-  return enter([&](Driver& driver) {
-    if (!driver.destroy_context(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+CUresult destroy(CUcontext ctx, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (!driver.destroy_context(ctx)) return refuse_context(ctx);
     ThreadContexts& mine = ThreadContexts::mine();
     if (mine.current() == ctx) mine.pop();
     return CUDA_SUCCESS;
   });
 }
 
-CUresult push(CUcontext ctx) {
-  return enter([&](Driver& driver) {
-    if (!driver.find_context(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+CUresult push(CUcontext ctx, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (!driver.find_context(ctx)) return refuse_context(ctx);
     ThreadContexts::mine().push(ctx);
     return CUDA_SUCCESS;
   });
 }
 
-CUresult pop(CUcontext* pctx) {
-  return enter([&](Driver&) {
+CUresult pop(CUcontext* pctx, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver&) {
     ThreadContexts& mine = ThreadContexts::mine();
     if (mine.current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     const CUcontext top = mine.pop();
@@ -52,18 +63,18 @@ CUresult pop(CUcontext* pctx) {
   });
 }
 
-CUresult release(CUdevice dev) {
-  return enter([&](Driver& driver) {
+CUresult release(CUdevice dev, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     Device* device = driver.device(dev);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr) return refuse_device(driver.runtime(), dev);
     return driver.release_primary(*device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
   });
 }
 
-CUresult reset(CUdevice dev) {
-  return enter([&](Driver& driver) {
+CUresult reset(CUdevice dev, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     Device* device = driver.device(dev);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr) return refuse_device(driver.runtime(), dev);
     driver.reset(*device);
     return CUDA_SUCCESS;
   });
@@ -73,9 +84,9 @@ CUresult reset(CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   return enter([&](Driver& driver) {
-    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pctx == nullptr) return refuse_null("pctx");
     Device* device = driver.device(dev);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr) return refuse_device(driver.runtime(), dev);
     *pctx = driver.retain_primary(*device);
     return CUDA_SUCCESS;
   });
@@ -98,7 +109,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
   return enter([&](Driver& driver) {
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = driver.device(dev);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr) return refuse_device(driver.runtime(), dev);
     const LockGuard guard(device->lock);
     *flags = device->primary ? device->primary->settings->flags.load() : device->primary_flags;
     *active = device->primary ? 1 : 0;
@@ -154,7 +165,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
 
 CUresult cuCtxSetCurrent(CUcontext ctx) {
   return enter([&](Driver& driver) {
-    if (ctx != nullptr && !driver.find_context(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (ctx != nullptr && !driver.find_context(ctx)) return refuse_context(ctx);
     ThreadContexts::mine().set(ctx);
     return CUDA_SUCCESS;
   });
@@ -162,7 +173,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
   return enter([&](Driver&) {
-    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pctx == nullptr) return refuse_null("pctx");
     *pctx = ThreadContexts::mine().current();
     return CUDA_SUCCESS;
   });

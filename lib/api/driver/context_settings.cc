@@ -9,8 +9,8 @@ namespace {
 
 // Runs body(context) with the current context.
 template <typename Body>
-CUresult enter_current(const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_current(const Body& body, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     return found == CUDA_SUCCESS ? body(*context) : found;
@@ -19,12 +19,14 @@ CUresult enter_current(const Body& body) {
 
 // Stores the result of body(context) for the current context.
 template <typename Value, typename Body>
-CUresult tell_of_current(Value* value, const Body& body) {
-  return enter_current([&](const Context& context) {
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *value = body(context);
-    return CUDA_SUCCESS;
-  });
+CUresult tell_of_current(Value* value, const Body& body, const char* call = __builtin_FUNCTION()) {
+  return enter_current(
+      [&](const Context& context) {
+        if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        *value = body(context);
+        return CUDA_SUCCESS;
+      },
+      call);
 }
 
 // Whether CUDA has such a limit, which need not be supported.
@@ -32,8 +34,9 @@ bool is_limit(CUlimit limit) {
   return limit >= CU_LIMIT_STACK_SIZE && limit < CU_LIMIT_MAX;
 }
 
-CUresult set_primary_flags(CUdevice dev, unsigned flags, bool also_active) {
-  return enter([&](Driver& driver) {
+CUresult set_primary_flags(CUdevice dev, unsigned flags, bool also_active,
+                           const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     Device* device = driver.device(dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (!are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,5 @@
 // The C functions that copy. Each says what its pointers must refer to.
+#include "api/bad_arguments.h"
 #include "api/copies.h"
 
 using namespace wherry::impl;
@@ -11,33 +12,43 @@ std::uintptr_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-CUresult copy_bytes(End to, End from, std::size_t count, Timing timing, CUstream stream) {
-  return enter([&](Driver& driver) { return copy(driver, stream, timing, to, from, {count}); });
+CUresult refuse_context(const char* argument) {
+  return fail(CUDA_ERROR_INVALID_CONTEXT, "{} is no context; was it destroyed?", argument);
+}
+
+CUresult copy_bytes(End to, End from, std::size_t count, Timing timing, CUstream stream,
+                    const char* call = __builtin_FUNCTION()) {
+  return enter(call,
+               [&](Driver& driver) { return copy(driver, stream, timing, to, from, {count}); });
 }
 
 CUresult copy_any(CUdeviceptr to, CUdeviceptr from, std::size_t count, Timing timing,
-                  CUstream stream) {
-  return copy_bytes({Role::any, to}, {Role::any, from}, count, timing, stream);
+                  CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return copy_bytes({Role::any, to}, {Role::any, from}, count, timing, stream, call);
 }
 CUresult copy_to_device(CUdeviceptr to, const void* from, std::size_t count, Timing timing,
-                        CUstream stream) {
-  return copy_bytes({Role::device, to}, {Role::host, address_of(from)}, count, timing, stream);
+                        CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return copy_bytes({Role::device, to}, {Role::host, address_of(from)}, count, timing, stream,
+                    call);
 }
-CUresult copy_to_host(void* to, CUdeviceptr from, std::size_t count, Timing timing,
-                      CUstream stream) {
-  return copy_bytes({Role::host, address_of(to)}, {Role::device, from}, count, timing, stream);
+CUresult copy_to_host(void* to, CUdeviceptr from, std::size_t count, Timing timing, CUstream stream,
+                      const char* call = __builtin_FUNCTION()) {
+  return copy_bytes({Role::host, address_of(to)}, {Role::device, from}, count, timing, stream,
+                    call);
 }
 CUresult copy_in_devices(CUdeviceptr to, CUdeviceptr from, std::size_t count, Timing timing,
-                         CUstream stream) {
-  return copy_bytes({Role::device, to}, {Role::device, from}, count, timing, stream);
+                         CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return copy_bytes({Role::device, to}, {Role::device, from}, count, timing, stream, call);
 }
 
 CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                      CUcontext from_context, std::size_t count, Timing timing, CUstream stream) {
-  return enter([&](Driver& driver) {
+                      CUcontext from_context, std::size_t count, Timing timing, CUstream stream,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const auto target = driver.find_context(to_context);
     const auto source = driver.find_context(from_context);
-    if (!target || !source) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!target) return refuse_context("dstContext");
+    if (!source) return refuse_context("srcContext");
     End there{Role::device, to};
     End here{Role::device, from};
     there.device = target->device.ordinal;
@@ -72,12 +83,15 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
       end = {Role::any, box.device};
       break;
     case CU_MEMORYTYPE_ARRAY:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return fail(CUDA_ERROR_NOT_SUPPORTED, "there are no arrays; copy memory");
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "a memory type is {}; pass CU_MEMORYTYPE_HOST, _DEVICE or _UNIFIED",
+                  static_cast<int>(box.type));
   }
   end.device = box.ordinal;
-  if (box.lod != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (box.lod != 0)
+    return fail(CUDA_ERROR_INVALID_VALUE, "a level of detail is {}; pass 0", box.lod);
   if (extent.is_empty()) return CUDA_SUCCESS;
   // The pitch or height may have any value if no address depends on it.
   const bool uses_height = extent.layers > 1 || box.z != 0;
@@ -90,7 +104,10 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
   if (__builtin_add_overflow(box.x, extent.width, &row_end) ||
       __builtin_add_overflow(box.y, extent.rows, &layer_end) ||
       (uses_pitch && (pitch < row_end || pitch > max_pitch)) || (uses_height && height < layer_end))
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the pitch {} and height {} of one side do not hold {} bytes of a row from byte {} "
+                "and {} rows from row {}",
+                pitch, height, extent.width, box.x, extent.rows, box.y);
   end.pitch = uses_pitch ? pitch : 0;
   std::size_t rows = 0;
   std::size_t start = 0;
@@ -106,8 +123,8 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
   return CUDA_SUCCESS;
 }
 
-CUresult copy_box(Driver& driver, const Box& to, const Box& from, const Extent& extent,
-                  Timing timing, CUstream stream) {
+CUresult copy_sides(Driver& driver, const Box& to, const Box& from, const Extent& extent,
+                    Timing timing, CUstream stream) {
   // A missing context is the first error to be reported.
   WorkStream target;
   CUresult ready = find_target(driver, stream, timing, target);
@@ -145,31 +162,34 @@ bool find_device(Driver& driver, CUcontext handle, Box& box) {
   return context != nullptr;
 }
 
-CUresult copy_rectangle(const CUDA_MEMCPY2D_v2* what, Timing timing, CUstream stream) {
-  return enter([&](Driver& driver) {
-    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return copy_box(driver, target_of(*what), source_of(*what), {what->WidthInBytes, what->Height},
-                    timing, stream);
+CUresult copy_rectangle(const CUDA_MEMCPY2D_v2* what, Timing timing, CUstream stream,
+                        const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (what == nullptr) return refuse_null("pCopy");
+    return copy_sides(driver, target_of(*what), source_of(*what),
+                      {what->WidthInBytes, what->Height}, timing, stream);
   });
 }
 
-CUresult copy_box(const CUDA_MEMCPY3D_v2* what, Timing timing, CUstream stream) {
-  return enter([&](Driver& driver) {
-    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return copy_box(driver, target_of(*what), source_of(*what),
-                    {what->WidthInBytes, what->Height, what->Depth}, timing, stream);
+CUresult copy_box(const CUDA_MEMCPY3D_v2* what, Timing timing, CUstream stream,
+                  const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (what == nullptr) return refuse_null("pCopy");
+    return copy_sides(driver, target_of(*what), source_of(*what),
+                      {what->WidthInBytes, what->Height, what->Depth}, timing, stream);
   });
 }
 
-CUresult copy_box(const CUDA_MEMCPY3D_PEER_v1* what, Timing timing, CUstream stream) {
-  return enter([&](Driver& driver) {
-    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult copy_box(const CUDA_MEMCPY3D_PEER_v1* what, Timing timing, CUstream stream,
+                  const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (what == nullptr) return refuse_null("pCopy");
     Box to = target_of(*what);
     Box from = source_of(*what);
     if (!find_device(driver, what->srcContext, from) || !find_device(driver, what->dstContext, to))
-      return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_box(driver, to, from, {what->WidthInBytes, what->Height, what->Depth}, timing,
-                    stream);
+      return refuse_context("srcContext or dstContext");
+    return copy_sides(driver, to, from, {what->WidthInBytes, what->Height, what->Depth}, timing,
+                      stream);
   });
 }
 

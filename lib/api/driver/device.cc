@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "api/errors.h"
 #include "runtime/device_attributes.h"
@@ -23,19 +24,22 @@ std::string name_of(const DeviceConfig& device) {
 
 // Runs body(driver) if the device exists.
 template <typename Body>
-CUresult enter_device(CUdevice ordinal, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_device(CUdevice ordinal, const Body& body, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const Device* device = driver.device(ordinal);
-    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(driver);
+    return device == nullptr ? refuse_device(driver.runtime(), ordinal) : body(driver);
   });
 }
 
-CUresult get_uuid(CUuuid* uuid, CUdevice dev) {
-  return enter_device(dev, [&](Driver& driver) {
-    if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *uuid = device_uuid(driver.runtime().device_config(dev).number);
-    return CUDA_SUCCESS;
-  });
+CUresult get_uuid(CUuuid* uuid, CUdevice dev, const char* call = __builtin_FUNCTION()) {
+  return enter_device(
+      dev,
+      [&](Driver& driver) {
+        if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        *uuid = device_uuid(driver.runtime().device_config(dev).number);
+        return CUDA_SUCCESS;
+      },
+      call);
 }
 
 }  // namespace
@@ -55,14 +59,18 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) {
 }
 
 CUresult cuInit(unsigned int Flags) {
-  if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return Driver::start();
+  return with_message([&] {
+    if (Flags != 0) return fail(CUDA_ERROR_INVALID_VALUE, "Flags is {:#x}; pass 0", Flags);
+    return Driver::start();
+  });
 }
 
 CUresult cuDriverGetVersion(int* driverVersion) {
-  if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *driverVersion = api_version;
-  return CUDA_SUCCESS;
+  return with_message([&] {
+    if (driverVersion == nullptr) return refuse_null("driverVersion");
+    *driverVersion = api_version;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {

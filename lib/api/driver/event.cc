@@ -10,8 +10,8 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult create(CUevent* phEvent, unsigned flags) {
-  return enter([&](Driver& driver) {
+CUresult create(CUevent* phEvent, unsigned flags, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     constexpr unsigned known =
         CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
@@ -28,8 +28,8 @@ CUresult create(CUevent* phEvent, unsigned flags) {
   });
 }
 
-CUresult destroy(CUevent handle) {
-  return enter([&](Driver& driver) {
+CUresult destroy(CUevent handle, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     return driver.destroy_event(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   });
 }
@@ -45,8 +45,9 @@ CUresult record_captured(Driver& driver, CudaEvent& event, const StreamHandle& s
   return CUDA_SUCCESS;
 }
 
-CUresult record(CUevent handle, CUstream argument, unsigned flags) {
-  return enter([&](Driver& driver) {
+CUresult record(CUevent handle, CUstream argument, unsigned flags,
+                const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (flags != CU_EVENT_RECORD_DEFAULT && flags != CU_EVENT_RECORD_EXTERNAL)
       return CUDA_ERROR_INVALID_VALUE;
     WorkStream stream;
@@ -64,8 +65,9 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags) {
 // Calls body(event, recording) for a recorded event, or shared_body(event, moment) if other
 // processes see the event. An event that was never recorded counts as finished.
 template <typename Body, typename SharedBody>
-CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_body) {
-  return enter([&](Driver& driver) {
+CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_body,
+                     const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const auto event = driver.find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (const auto moment = event->last_captured()) return driver.captures().refuse(*moment);
@@ -83,8 +85,9 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
   });
 }
 
-CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end) {
-  return enter([&](Driver& driver) {
+CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<CudaEvent> events[] = {driver.find_event(start), driver.find_event(end)};
     for (const auto& event : events) {

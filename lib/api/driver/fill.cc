@@ -9,22 +9,28 @@ using enum Timing;
 
 template <typename Value>
 CUresult fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width,
-                   std::size_t rows, Timing timing, CUstream stream) {
-  return enter([&](Driver& driver) {
+                   std::size_t rows, Timing timing, CUstream stream,
+                   const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     WorkStream target;
     const CUresult ready = find_target(driver, stream, timing, target);
     if (ready != CUDA_SUCCESS) return ready;
     Extent extent{0, rows};
-    if (__builtin_mul_overflow(width, sizeof value, &extent.width)) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(width, sizeof value, &extent.width))
+      return fail(CUDA_ERROR_INVALID_VALUE, "{} values of {} bytes reach past the last address",
+                  width, sizeof value);
     if (!extent.is_empty() && rows > 1 && (pitch < extent.width || pitch > max_pitch))
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "dstPitch is {} for rows of {} bytes; pass at least that, and at most {}", pitch,
+                  extent.width, max_pitch);
     return fill(driver, stream, timing, {Role::device, to, pitch}, extent, value, sizeof value);
   });
 }
 
 template <typename Value>
-CUresult fill_row(CUdeviceptr to, Value value, std::size_t count, Timing timing, CUstream stream) {
-  return fill_rows(to, 0, value, count, 1, timing, stream);
+CUresult fill_row(CUdeviceptr to, Value value, std::size_t count, Timing timing, CUstream stream,
+                  const char* call = __builtin_FUNCTION()) {
+  return fill_rows(to, 0, value, count, 1, timing, stream, call);
 }
 
 }  // namespace

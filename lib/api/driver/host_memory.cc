@@ -1,4 +1,5 @@
 // The C functions of host memory that devices access in place: allocated and registered memory.
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/ranges.h"
 
@@ -28,19 +29,28 @@ HostRange range_of(const MemoryRecord& record) {
   return {record.base, record.device_base, record.bytes};
 }
 
-CUresult allocate(void** pp, std::size_t bytes, unsigned flags) {
-  return enter_unsafe([&](Driver& driver) {
-    if (pp == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult allocate(void** pp, std::size_t bytes, unsigned flags,
+                  const char* call = __builtin_FUNCTION()) {
+  return enter_unsafe(call, [&](Driver& driver) {
+    if (pp == nullptr) return refuse_null("pp");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *pp = nullptr;
-    if (bytes == 0 || (flags & ~allocation_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) return fail(CUDA_ERROR_INVALID_VALUE, "bytesize is 0; pass at least 1");
+    if ((flags & ~allocation_flags) != 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "Flags is {:#x}; known are {:#x}", flags,
+                  allocation_flags);
     const bool apart = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) != 0;
     auto range = driver.runtime().heap().allocate_host(bytes, apart);
     // Where the host's pool has a limit, devices' unused memory counts against managed memory.
     if (!range && driver.give_back()) range = driver.runtime().heap().allocate_host(bytes, apart);
-    if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!range)
+      return fail(
+          CUDA_ERROR_OUT_OF_MEMORY,
+          "{} bytes of host memory find no room; free some, or raise WHERRY_HOST_CAPACITY if "
+          "it is set",
+          bytes);
     MemoryRecord record = record_of(*context, *range, MemoryKind::host, flags);
     record.map_in_blocks();
     try {
@@ -54,18 +64,32 @@ CUresult allocate(void** pp, std::size_t bytes, unsigned flags) {
   });
 }
 
-CUresult to_result(AdoptedRanges::Verdict verdict) {
+CUresult refuse_fork() {
+  return fail(
+      CUDA_ERROR_TIMEOUT,
+      "another thread's fork() does not finish; does a handler of pthread_atfork() wait for "
+      "a lock that this thread holds?");
+}
+
+CUresult to_result(AdoptedRanges::Verdict verdict, AddressRange bytes) {
   switch (verdict) {
     case AdoptedRanges::Verdict::adopted:
       return CUDA_SUCCESS;
     case AdoptedRanges::Verdict::absent:
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "some of the range {:#x}+{} is not mapped, or not accessible as registered; pass "
+                  "memory that exists",
+                  bytes.start, bytes.size());
     case AdoptedRanges::Verdict::unsuitable:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "some of the range {:#x}+{} is shared, locked or otherwise special; pass private "
+                  "memory, for example of malloc, or use cuMemHostAlloc",
+                  bytes.start, bytes.size());
     case AdoptedRanges::Verdict::no_space:
-      return CUDA_ERROR_OUT_OF_MEMORY;
+      return fail(CUDA_ERROR_OUT_OF_MEMORY, "there is no memory for a copy of the range {:#x}+{}",
+                  bytes.start, bytes.size());
     case AdoptedRanges::Verdict::forking:
-      return CUDA_ERROR_TIMEOUT;
+      return refuse_fork();
   }
   return CUDA_ERROR_UNKNOWN;
 }
@@ -74,21 +98,36 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
   std::shared_ptr<Context> context;
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
-  if (bytes.start == 0 || bytes.empty() || (flags & ~registration_flags) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (bytes.start == 0) return refuse_null("p");
+  if (bytes.empty())
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range at {:#x} is empty, or reaches past the last address; check its size",
+                bytes.start);
+  if ((flags & ~registration_flags) != 0)
+    return fail(CUDA_ERROR_INVALID_VALUE, "Flags is {:#x}; known are {:#x}", flags,
+                registration_flags);
+  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
+    return fail(CUDA_ERROR_NOT_SUPPORTED, "memory of I/O devices cannot be registered");
   // A range larger than the devices' address range cannot be memory of the program either.
   if (bytes.size() > driver.runtime().layout().bytes() || overlaps_own(driver.runtime(), bytes))
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range {:#x}+{} is not ordinary memory of the program, or too large; devices "
+                "see the library's own memory without registration",
+                bytes.start, bytes.size());
 
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());
   if (driver.memory().overlaps(bytes.start, bytes.size()))
-    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+                "some of the range {:#x}+{} is registered; unregister it first", bytes.start,
+                bytes.size());
   const auto range = host.find_place(bytes);
-  if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!range)
+    return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                "the devices have no addresses left for {} bytes; raise WHERRY_ARENA",
+                bytes.size());
   const CUresult adopted =
-      to_result(host.adopt(*range, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0));
+      to_result(host.adopt(*range, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0), bytes);
   if (adopted != CUDA_SUCCESS) return adopted;
   MemoryRecord record = record_of(*context, *range, MemoryKind::registered, flags);
   // Only the pages of the registered range.
@@ -103,21 +142,32 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
+CUresult refuse_unregistered(std::uintptr_t address) {
+  return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+              "no registered memory starts at {:#x}; pass the pointer of cuMemHostRegister",
+              address);
+}
+
 CUresult unregister_memory(Driver& driver, std::uintptr_t address) {
-  if (address == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address == 0) return refuse_null("p");
   const auto known = driver.memory().find(address);
-  if (!known) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (!known) return refuse_unregistered(address);
   if (known->kind != MemoryKind::registered || known->base != address)
-    return CUDA_ERROR_INVALID_VALUE;
+    return refuse_start(driver.runtime(), address, "cuMemHostUnregister");
   // Work that was launched earlier may still use the memory.
   driver.wait_for_all_work();
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());
-  if (!host.adopted().wait_for_fork()) return CUDA_ERROR_TIMEOUT;
+  if (!host.adopted().wait_for_fork()) return refuse_fork();
   const auto record = driver.memory().take(
       address, [](const MemoryRecord& found) { return found.kind == MemoryKind::registered; });
-  if (!record) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  return host.give_back(range_of(*record)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!record) return refuse_unregistered(address);
+  return host.give_back(range_of(*record))
+             ? CUDA_SUCCESS
+             : fail(CUDA_ERROR_OUT_OF_MEMORY,
+                    "Linux has no memory to make the memory at {:#x} private again; it stays "
+                    "accessible",
+                    address);
 }
 
 }  // namespace
@@ -138,7 +188,8 @@ CUresult cuMemFreeHost(void* p) {
     const auto record = driver.memory().take(
         reinterpret_cast<std::uintptr_t>(p),
         [](const MemoryRecord& found) { return found.kind == MemoryKind::host; });
-    if (!record) return CUDA_ERROR_INVALID_VALUE;
+    if (!record)
+      return refuse_start(driver.runtime(), reinterpret_cast<std::uintptr_t>(p), "cuMemFreeHost");
     driver.wait_for_all_work();
     driver.runtime().heap().free_host(range_of(*record));
     return CUDA_SUCCESS;
@@ -147,16 +198,18 @@ CUresult cuMemFreeHost(void* p) {
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
   return enter([&](Driver& driver) {
-    if (pdptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pdptr == nullptr) return refuse_null("pdptr");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *pdptr = 0;
     const auto address = reinterpret_cast<std::uintptr_t>(p);
     const auto record = driver.memory().find(address);
-    if (Flags != 0 || !record ||
-        (record->kind != MemoryKind::host && record->kind != MemoryKind::registered))
-      return CUDA_ERROR_INVALID_VALUE;
+    if (Flags != 0) return refuse_flags(Flags);
+    if (!record || (record->kind != MemoryKind::host && record->kind != MemoryKind::registered))
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "{:#x} is neither memory of cuMemHostAlloc nor registered; register it first",
+                  address);
     *pdptr = static_cast<CUdeviceptr>(record->device_address(address));
     return CUDA_SUCCESS;
   });
@@ -172,11 +225,13 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void*, unsigned int) {
 
 CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   return enter([&](Driver& driver) {
-    if (pFlags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pFlags == nullptr) return refuse_null("pFlags");
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     const auto record = driver.memory().find(reinterpret_cast<std::uintptr_t>(p));
-    if (!record || !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
+    if (!record || !record->is_for_host())
+      return fail(CUDA_ERROR_INVALID_VALUE, "{:#x} is in no host memory of the library",
+                  reinterpret_cast<std::uintptr_t>(p));
     unsigned told = 0;
     if (record->kind == MemoryKind::host) told = CU_MEMHOSTALLOC_WRITECOMBINED;
     if (record->kind == MemoryKind::registered) told = ~0U;

@@ -8,8 +8,9 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address) {
-  return enter([&](Driver& driver) {
+CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address,
+                    const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -20,8 +21,9 @@ CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address) {
   });
 }
 
-CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags) {
-  return enter([&](Driver& driver) {
+CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags,
+                     const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *address = 0;
     std::shared_ptr<Context> context;
@@ -33,8 +35,8 @@ CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigne
   });
 }
 
-CUresult close_memory(CUdeviceptr address) {
-  return enter([&](Driver& driver) {
+CUresult close_memory(CUdeviceptr address, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     std::optional<ImportedMemory::Import> last;
@@ -45,8 +47,9 @@ CUresult close_memory(CUdeviceptr address) {
   });
 }
 
-CUresult get_event(CUipcEventHandle* handle, CUevent event) {
-  return enter([&](Driver& driver) {
+CUresult get_event(CUipcEventHandle* handle, CUevent event,
+                   const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto found = driver.find_event(event);
     if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
@@ -68,8 +71,9 @@ CUresult as_of_event(CUresult found) {
   return found == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : found;
 }
 
-CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
-  return enter([&](Driver& driver) {
+CUresult open_event(CUevent* event, const CUipcEventHandle& handle,
+                    const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context;
     const CUresult working = find_working(driver, context);

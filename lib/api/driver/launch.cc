@@ -1,4 +1,5 @@
 // The C functions that launch kernels of modules and libraries.
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/kernel_launch.h"
 
@@ -7,8 +8,8 @@ using namespace wherry::impl;
 namespace {
 
 CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, void** params,
-                void** extra) {
-  return enter([&](Driver& driver) {
+                void** extra, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     WorkStream stream;
     const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
@@ -23,29 +24,32 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, 
 }
 
 CUresult launch(const CUlaunchConfig* config, CUfunction handle, CUstream argument, void** params,
-                void** extra) {
+                void** extra, const char* call = __builtin_FUNCTION()) {
   bool is_cooperative = false;
   for (unsigned i = 0; config->attrs != nullptr && i < config->numAttrs; ++i) {
     const CUlaunchAttribute& attribute = config->attrs[i];
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
       is_cooperative = attribute.value.cooperative != 0;
     else if (attribute.id != CU_LAUNCH_ATTRIBUTE_IGNORE)
-      return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
+      return enter(call, [&](Driver&) {
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "launch attribute {} is not supported; leave it out",
+                    static_cast<int>(attribute.id));
+      });
   }
   return launch(handle,
                 {{config->gridDimX, config->gridDimY, config->gridDimZ},
                  {config->blockDimX, config->blockDimY, config->blockDimZ},
                  config->sharedMemBytes,
                  is_cooperative},
-                argument, params, extra);
+                argument, params, extra, call);
 }
 
 bool is_config(const CUlaunchConfig* config) {
   return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr);
 }
 
-CUresult refuse_config() {
-  return enter([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
+CUresult refuse_config(const char* call = __builtin_FUNCTION()) {
+  return enter(call, [](Driver&) { return refuse_null("config, or its attrs,"); });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The C functions of libraries and their kernels.
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/kernel_attributes.h"
 #include "runtime/objects.h"
@@ -16,13 +17,19 @@ struct Options {
   bool are_lists() const { return count == 0 || (names != nullptr && values != nullptr); }
 };
 
+CUresult refuse_library(CUlibrary handle) {
+  return fail(CUDA_ERROR_INVALID_HANDLE, "{:#x} is no library; was it unloaded?",
+              reinterpret_cast<std::uintptr_t>(handle));
+}
+
 // Calls load(runtime, loaded), and creates a library from the result.
 template <typename Load>
 CUresult make_library(CUlibrary* library, const void* source, const Options& compiling,
-                      const Options& loading, const Load& load) {
-  return enter([&](Driver& driver) {
+                      const Options& loading, const Load& load,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (library == nullptr || source == nullptr || !compiling.are_lists() || !loading.are_lists())
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_null("the library, its source or a list of options");
     NewObject loaded;
     const CUresult result = load(driver.runtime(), loaded);
     if (result == CUDA_SUCCESS)
@@ -33,27 +40,35 @@ CUresult make_library(CUlibrary* library, const void* source, const Options& com
 
 // Runs body(driver, library) if the library exists.
 template <typename Body>
-CUresult enter_library(CUlibrary handle, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_library(CUlibrary handle, const Body& body,
+                       const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const auto library = driver.libraries().find(handle);
-    return library ? body(driver, library) : CUDA_ERROR_INVALID_HANDLE;
+    return library ? body(driver, library) : refuse_library(handle);
   });
 }
 
 template <typename Body>
-CUresult enter_kernel(CUkernel handle, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_kernel(CUkernel handle, const Body& body, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const auto kernel = driver.libraries().find_kernel(handle);
-    return kernel ? body(driver, *kernel) : CUDA_ERROR_INVALID_HANDLE;
+    return kernel ? body(driver, *kernel)
+                  : fail(CUDA_ERROR_INVALID_HANDLE, "{:#x} is no kernel; was its library unloaded?",
+                         reinterpret_cast<std::uintptr_t>(handle));
   });
 }
 
 // The same; fails if the device does not exist.
 template <typename Body>
-CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body) {
-  return enter_kernel(handle, [&](Driver& driver, const Kernel&) {
-    return driver.device(device) == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(driver);
-  });
+CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter_kernel(
+      handle,
+      [&](Driver& driver, const Kernel&) {
+        return driver.device(device) == nullptr ? refuse_device(driver.runtime(), device)
+                                                : body(driver);
+      },
+      call);
 }
 
 // The error if a library is not in a context: either of the two has ended meanwhile.
@@ -64,7 +79,8 @@ CUresult why_gone(Driver& driver, const Library& library) {
 
 CUresult find_variable_of(Driver& driver, const Library& library, const char* name,
                           CUdeviceptr* address, std::size_t* bytes) {
-  if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (name == nullptr || (address == nullptr && bytes == nullptr))
+    return refuse_null("name, or both of dptr and bytes,");
   ExportedSymbol variable;
   const CUresult found =
       find_managed(driver.runtime(), library.object, library.name, name, variable);
@@ -98,15 +114,15 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
 
 CUresult cuLibraryUnload(CUlibrary library) {
   return enter([&](Driver& driver) {
-    return driver.destroy_library(library) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return driver.destroy_library(library) ? CUDA_SUCCESS : refuse_library(library);
   });
 }
 
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {
   return enter_library(library, [&](Driver& driver, const std::shared_ptr<Library>& found) {
-    if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pKernel == nullptr || name == nullptr) return refuse_null("pKernel or name");
     const KernelCode code = find_kernel(found->object, name);
-    if (code.entry == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (code.entry == nullptr) return refuse_kernel(found->name, name);
     const CUkernel kernel = driver.libraries().kernel_of(found, code);
     if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     *pKernel = kernel;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 
 using namespace wherry::impl;
@@ -28,14 +29,21 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   }
   if (pbase != nullptr) *pbase = record ? record->start_of_range(dptr) : 0;
   if (psize != nullptr) *psize = record ? record->bytes : 0;
-  return record ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return record ? CUDA_SUCCESS
+                : fail(CUDA_ERROR_NOT_FOUND,
+                       "no memory of the library is at {:#x} that the context's device can access",
+                       dptr);
 }
 
-CUresult refuse_array() {
-  return enter([&](Driver& driver) {
+CUresult refuse_array(const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
     return working != CUDA_SUCCESS ? working : CUDA_ERROR_NOT_SUPPORTED;
   });
+}
+
+CUresult refuse_no_bytes() {
+  return fail(CUDA_ERROR_INVALID_VALUE, "bytesize is 0; pass at least 1");
 }
 
 // Records an allocation of the context. Frees it if that fails.
@@ -63,7 +71,7 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
 // Frees memory of another process's pool.
 CUresult free_imported(Driver& driver, std::uintptr_t address) {
   const auto piece = driver.imported().take_pooled(address);
-  if (!piece) return CUDA_ERROR_INVALID_VALUE;
+  if (!piece) return refuse_start(driver.runtime(), address, "cuMemFree");
   driver.end_import(*piece);
   return CUDA_SUCCESS;
 }
@@ -94,38 +102,48 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
 
 CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
   return enter_unsafe([&](Driver& driver) {
-    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (dptr == nullptr) return refuse_null("dptr");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
-    if (bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (bytesize == 0) return refuse_no_bytes();
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "flags is {:#x}; pass CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST", flags);
     auto allocation = driver.runtime().heap().allocate(bytesize, flags);
     // Managed memory may be in any pool, so memory pools of all devices give back unused pages.
     if (!allocation && driver.give_back())
       allocation = driver.runtime().heap().allocate(bytesize, flags);
-    if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!allocation)
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "{} bytes of managed memory find no room; free some, or raise WHERRY_ARENA ({} "
+                  "bytes of addresses now) or, if it is set, WHERRY_HOST_CAPACITY",
+                  bytesize, driver.runtime().layout().bytes());
     return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
   });
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   return enter_unsafe([&](Driver& driver) {
-    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (dptr == nullptr) return refuse_null("dptr");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
-    if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytesize == 0) return refuse_no_bytes();
     Device& device = context->device;
     const auto allocate = [&] {
       return driver.runtime().heap().allocate_device(bytesize, {Processor::device(device.ordinal)});
     };
     auto allocation = allocate();
     if (!allocation && driver.give_back(device)) allocation = allocate();
-    if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!allocation)
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "device {} has no room for {} bytes; free some of its memory, or raise its "
+                  "capacity in WHERRY_DEVICES ({} bytes now)",
+                  device.ordinal, bytesize,
+                  driver.runtime().device_config(device.ordinal).capacity);
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
 }
@@ -156,7 +174,8 @@ CUresult cuMemFree(CUdeviceptr_v1 dptr) {
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return enter([&](Driver& driver) {
-    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (free == nullptr) return refuse_null("free");
+    if (total == nullptr) return refuse_null("total");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;

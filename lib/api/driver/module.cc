@@ -1,5 +1,6 @@
 // The C functions of modules and their kernels.
 #include "runtime/module.h"
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/kernel_attributes.h"
 #include "runtime/objects.h"
@@ -8,11 +9,18 @@ using namespace wherry::impl;
 
 namespace {
 
+CUresult refuse_module(CUmodule handle) {
+  return fail(CUDA_ERROR_INVALID_HANDLE, "{:#x} is no module; was it unloaded?",
+              reinterpret_cast<std::uintptr_t>(handle));
+}
+
 // Creates a module from the object that load(runtime, source, NewObject&) returns.
 template <typename Source, typename Load>
-CUresult make_module(CUmodule* module, Source source, const Load& load) {
-  return enter([&](Driver& driver) {
-    if (module == nullptr || source == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult make_module(CUmodule* module, Source source, const Load& load,
+                     const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (module == nullptr) return refuse_null("module");
+    if (source == nullptr) return refuse_null("the file's name or image");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
@@ -26,22 +34,26 @@ CUresult make_module(CUmodule* module, Source source, const Load& load) {
 
 // Runs body(driver, module) if the module exists.
 template <typename Body>
-CUresult enter_module(CUmodule handle, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_module(CUmodule handle, const Body& body, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     const auto module = driver.find_module(handle);
-    return module ? body(driver, module) : CUDA_ERROR_INVALID_HANDLE;
+    return module ? body(driver, module) : refuse_module(handle);
   });
 }
 
 template <typename Body>
-CUresult enter_function(CUfunction handle, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_function(CUfunction handle, const Body& body,
+                        const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     const auto function = driver.find_function(handle);
-    return function ? body(driver, *function) : CUDA_ERROR_INVALID_HANDLE;
+    return function ? body(driver, *function)
+                    : fail(CUDA_ERROR_INVALID_HANDLE,
+                           "{:#x} is no function; did its module or context end?",
+                           reinterpret_cast<std::uintptr_t>(handle));
   });
 }
 
@@ -63,7 +75,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
   return enter([&](Driver& driver) {
-    if (module == nullptr || fatCubin == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (module == nullptr || fatCubin == nullptr) return refuse_null("module or fatCubin");
     const CUresult working = check_working(driver);
     return working != CUDA_SUCCESS ? working : refuse_device_code("a fat binary");
   });
@@ -74,14 +86,16 @@ CUresult cuModuleUnload(CUmodule hmod) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     const auto module = driver.find_module(hmod);
-    if (module && module->is_library) return CUDA_ERROR_NOT_PERMITTED;
-    return driver.destroy_module(hmod) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (module && module->is_library)
+      return fail(CUDA_ERROR_NOT_PERMITTED,
+                  "the module is that of a library; unload it with cuLibraryUnload");
+    return driver.destroy_module(hmod) ? CUDA_SUCCESS : refuse_module(hmod);
   });
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return enter([&](Driver&) {
-    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (mode == nullptr) return refuse_null("mode");
     *mode = CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
   });
@@ -89,10 +103,10 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 
 CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
   if (hfunc == nullptr || name == nullptr)
-    return enter([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
+    return enter([](Driver&) { return refuse_null("hfunc or name"); });
   return enter_module(hmod, [&](Driver& driver, const std::shared_ptr<Module>& module) {
     const KernelCode code = find_kernel(module->object, name);
-    if (code.entry == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (code.entry == nullptr) return refuse_kernel(module->name, name);
     const CUfunction function = driver.function_of(module, code);
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     *hfunc = function;
@@ -102,7 +116,7 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
   if (name == nullptr || (dptr == nullptr && bytes == nullptr))
-    return enter([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
+    return enter([](Driver&) { return refuse_null("name, or both of dptr and bytes,"); });
   return enter_module(hmod, [&](Driver& driver, const std::shared_ptr<Module>& module) {
     ExportedSymbol variable;
     const CUresult found =

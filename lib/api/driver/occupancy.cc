@@ -13,8 +13,9 @@ constexpr unsigned known_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
 // Runs body(of_device) if the function or kernel exists; of_device(attribute) returns an attribute
 // of its device.
 template <typename Body>
-CUresult enter_code(CUfunction argument, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_code(CUfunction argument, const Body& body,
+                    const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
@@ -25,27 +26,36 @@ CUresult enter_code(CUfunction argument, const Body& body) {
   });
 }
 
-CUresult count_blocks(int* blocks, CUfunction function, int block_size, unsigned flags) {
-  return enter_code(function, [&](const auto& of_device) {
-    if (blocks == nullptr || block_size <= 0 || (flags & ~known_flags) != 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    *blocks = block_size <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-                  ? of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
-                  : 0;
-    return CUDA_SUCCESS;
-  });
+CUresult count_blocks(int* blocks, CUfunction function, int block_size, unsigned flags,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter_code(
+      function,
+      [&](const auto& of_device) {
+        if (blocks == nullptr || block_size <= 0 || (flags & ~known_flags) != 0)
+          return CUDA_ERROR_INVALID_VALUE;
+        *blocks = block_size <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+                      ? of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
+                      : 0;
+        return CUDA_SUCCESS;
+      },
+      call);
 }
 
-CUresult suggest(int* grid_size, int* block_size, CUfunction function, int limit, unsigned flags) {
-  return enter_code(function, [&](const auto& of_device) {
-    if (grid_size == nullptr || block_size == nullptr || limit < 0 || (flags & ~known_flags) != 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    const int largest = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    *block_size = limit != 0 && limit < largest ? limit : largest;
-    *grid_size = of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) *
-                 of_device(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    return CUDA_SUCCESS;
-  });
+CUresult suggest(int* grid_size, int* block_size, CUfunction function, int limit, unsigned flags,
+                 const char* call = __builtin_FUNCTION()) {
+  return enter_code(
+      function,
+      [&](const auto& of_device) {
+        if (grid_size == nullptr || block_size == nullptr || limit < 0 ||
+            (flags & ~known_flags) != 0)
+          return CUDA_ERROR_INVALID_VALUE;
+        const int largest = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+        *block_size = limit != 0 && limit < largest ? limit : largest;
+        *grid_size = of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) *
+                     of_device(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        return CUDA_SUCCESS;
+      },
+      call);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The C functions that look up pointers.
 #include <cstring>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/page.h"
 #include "runtime/thread_contexts.h"
@@ -52,7 +53,8 @@ CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   std::memcpy(
       data, &tokens,
       offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
-  if (!is_on_device(record.kind) || record.is_mapped_host_memory()) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_on_device(record.kind) || record.is_mapped_host_memory())
+    return fail(CUDA_ERROR_INVALID_VALUE, "memory of the host has no tokens");
   driver.memory().set_sync_memops(record, true);
   return CUDA_SUCCESS;
 }
@@ -84,7 +86,7 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (record.is_for_host()) return answer.quantity(record.host_address(address));
       answer.pointer(nullptr);
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE, "the host cannot access the memory at {:#x}", address);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
       return give_tokens(driver, record, data);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -148,7 +150,11 @@ CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const 
 CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
   const bool is_reached = access != Access::none;
   answer.quantity(is_reached ? address : 0);
-  return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return is_reached ? CUDA_SUCCESS
+                    : fail(CUDA_ERROR_INVALID_VALUE,
+                           "the processor has no access to the mapping at {:#x}; see "
+                           "cuMemSetAccess",
+                           address);
 }
 
 // For memory that the program mapped itself: the attributes that differ from other memory.
@@ -228,12 +234,23 @@ void give_default(CUpointer_attribute attribute, std::uintptr_t address, void* d
   }
 }
 
+CUresult refuse_attribute(CUpointer_attribute attribute) {
+  return fail(CUDA_ERROR_INVALID_VALUE, "attribute is {}; pass a value of CUpointer_attribute",
+              static_cast<int>(attribute));
+}
+
+CUresult refuse_unknown(std::uintptr_t address) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "no memory of the library is at {:#x}; it is ordinary memory, or was freed", address);
+}
+
 CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute,
                        std::uintptr_t address) {
-  if (data == nullptr || !is_attribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  if (data == nullptr) return refuse_null("data");
+  if (!is_attribute(attribute)) return refuse_attribute(attribute);
   if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
       ThreadContexts::mine().current() == nullptr)
-    return CUDA_ERROR_INVALID_CONTEXT;
+    return check_working(driver);
   // The most frequent questions are answered with one lookup.
   if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
       attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
@@ -241,7 +258,7 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
     if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
   }
   const auto record = driver.runtime().heap().find_record(address);
-  return record ? give_known(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
+  return record ? give_known(driver, attribute, *record, address, data) : refuse_unknown(address);
 }
 
 }  // namespace
@@ -253,13 +270,15 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes,
                                 void** data, CUdeviceptr ptr) {
   return enter([&](Driver& driver) {
-    if (numAttributes == 0 || attributes == nullptr || data == nullptr)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (numAttributes == 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "numAttributes is 0; ask for at least 1");
+    if (attributes == nullptr) return refuse_null("attributes");
+    if (data == nullptr) return refuse_null("data");
     for (unsigned i = 0; i < numAttributes; ++i)
-      if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (data[i] == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "data[{}] is NULL", i);
     const auto record = driver.runtime().heap().find_record(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
-      if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
+      if (!is_attribute(attributes[i])) return refuse_attribute(attributes[i]);
       // An attribute without an answer is no error for the other attributes.
       if (record)
         give_known(driver, attributes[i], *record, ptr, data[i]);
@@ -272,11 +291,18 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
 
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return enter([&](Driver& driver) {
-    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr) return refuse_null("value");
+    if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "attribute {} cannot be set; only CU_POINTER_ATTRIBUTE_SYNC_MEMOPS can",
+                  static_cast<int>(attribute));
     const auto record = driver.runtime().heap().find_record(ptr);
-    if (!record) return CUDA_ERROR_INVALID_VALUE;
-    if (record->kind == MemoryKind::mapped) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!record) return refuse_unknown(ptr);
+    if (record->kind == MemoryKind::mapped)
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "{:#x} is mapped memory (cuMemMap), which has no such "
+                  "attribute",
+                  ptr);
     unsigned wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
     driver.memory().set_sync_memops(*record, wanted != 0);

@@ -12,8 +12,9 @@ namespace {
 
 // Runs body(driver, pool) if the pool exists.
 template <typename Body>
-CUresult enter_pool(CUmemoryPool handle, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_pool(CUmemoryPool handle, const Body& body,
+                    const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     const auto pool = driver.pools().find(handle);
     return pool ? body(driver, pool) : CUDA_ERROR_INVALID_VALUE;
   });
@@ -49,8 +50,9 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
 
 // choose(pools) returns the pool of the device; called only if the device exists.
 template <typename Choose>
-CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose) {
-  return enter([&](Driver& driver) {
+CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose,
+                   const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::shared_ptr<MemoryPool> pool = choose(driver.pools());
@@ -62,8 +64,9 @@ CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose) 
 
 // Allocates from the pool that `choose` returns for the stream's device; null: there is none.
 template <typename Choose>
-CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const Choose& choose) {
-  return enter([&](Driver& driver) {
+CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const Choose& choose,
+                  const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *dptr = 0;
     StreamHandle stream;
@@ -78,14 +81,17 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const
   });
 }
 
-CUresult allocate_from_current(CUdeviceptr* dptr, std::size_t bytes, CUstream stream) {
-  return allocate(dptr, bytes, stream,
-                  [](MemoryPools& pools, int device) { return pools.current_of(device); });
+CUresult allocate_from_current(CUdeviceptr* dptr, std::size_t bytes, CUstream stream,
+                               const char* call = __builtin_FUNCTION()) {
+  return allocate(
+      dptr, bytes, stream, [](MemoryPools& pools, int device) { return pools.current_of(device); },
+      call);
 }
 
-CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* dptr, std::size_t bytes, CUstream stream) {
-  return allocate(dptr, bytes, stream,
-                  [pool](MemoryPools& pools, int) { return pools.find(pool); });
+CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* dptr, std::size_t bytes, CUstream stream,
+                       const char* call = __builtin_FUNCTION()) {
+  return allocate(
+      dptr, bytes, stream, [pool](MemoryPools& pools, int) { return pools.find(pool); }, call);
 }
 
 // Calls body() when the stream's earlier work is over.
@@ -107,8 +113,9 @@ CUresult free_imported_in_order(Driver& driver, std::uintptr_t address,
   return CUDA_SUCCESS;
 }
 
-CUresult free_in_order(CUdeviceptr address, CUstream argument) {
-  return enter([&](Driver& driver) {
+CUresult free_in_order(CUdeviceptr address, CUstream argument,
+                       const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     StreamHandle stream;
     const CUresult found = find_working_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;

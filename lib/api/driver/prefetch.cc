@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "migration/prefetch_request.h"
 #include "runtime/ranges.h"
@@ -19,7 +20,8 @@ using Kind = PrefetchRequest::Kind;
 
 // The destination in the old signature: a number.
 CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to) {
-  if (device != CU_DEVICE_CPU && !is_device(runtime, device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (device != CU_DEVICE_CPU && !is_device(runtime, device))
+    return refuse_device(runtime, device, /*or_host=*/true);
   to = device == CU_DEVICE_CPU ? Location::host() : Location::device(device);
   return CUDA_SUCCESS;
 }
@@ -28,10 +30,12 @@ CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to)
 // code of its own, while a node that does not exist has none.
 CUresult find_destination(const Runtime& runtime, CUmemLocation named, Location& to) {
   const auto location = to_location(named);
-  if (!location) return CUDA_ERROR_INVALID_VALUE;
+  if (!location) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
   to = *location;
   if (exists(runtime, to)) return CUDA_SUCCESS;
-  return to.kind == Location::Kind::device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+  return refuse_location(
+      runtime, named,
+      to.kind == Location::Kind::device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE);
 }
 
 bool is_concurrent(const Runtime& runtime, Location to) {
@@ -47,15 +51,24 @@ struct Destinations {
 
 // Each destination must be valid, even if no range goes there.
 CUresult check_destinations(const Runtime& runtime, const Destinations& where, std::size_t ranges) {
-  if (where.locations == nullptr || where.first_ranges == nullptr || where.count == 0 ||
-      where.count > ranges || where.first_ranges[0] != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (where.locations == nullptr) return refuse_null("prefetchLocs");
+  if (where.first_ranges == nullptr) return refuse_null("prefetchLocIdxs");
+  if (where.count == 0 || where.count > ranges)
+    return fail(CUDA_ERROR_INVALID_VALUE, "numPrefetchLocs is {} for {} ranges; pass 1 to {}",
+                where.count, ranges, ranges);
+  if (where.first_ranges[0] != 0)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "prefetchLocIdxs[0] is {}; the first location is that of "
+                "range 0",
+                where.first_ranges[0]);
   for (std::size_t i = 0; i < where.count; ++i) {
     const auto location = to_location(where.locations[i]);
-    if (!location || !exists(runtime, *location) || where.first_ranges[i] >= ranges)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (!is_concurrent(runtime, *location)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!location || !exists(runtime, *location))
+      return refuse_location(runtime, where.locations[i], CUDA_ERROR_INVALID_VALUE);
+    if (where.first_ranges[i] >= ranges)
+      return fail(CUDA_ERROR_INVALID_VALUE, "prefetchLocIdxs[{}] is {}, and there are {} ranges", i,
+                  where.first_ranges[i], ranges);
+    if (!is_concurrent(runtime, *location)) return refuse_exclusive(location->id);
   }
   return CUDA_SUCCESS;
 }
@@ -78,10 +91,10 @@ struct Requests {
 CUresult add_system(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
                     Requests& requests) {
   const auto range = system_range(runtime, first, count);
-  if (!range) return CUDA_ERROR_INVALID_VALUE;
-  if (!accesses_pageable(runtime, said)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!range) return refuse_range(runtime, first, count);
+  if (!accesses_pageable(runtime, said)) return refuse_pageable(said.id);
   auto prefetch = runtime.system_memory().note_prefetch(*range, said, settled(runtime, said));
-  if (!prefetch) return CUDA_ERROR_INVALID_VALUE;
+  if (!prefetch) return refuse_range(runtime, first, count);
   requests.system.push_back(std::move(*prefetch));
   return CUDA_SUCCESS;
 }
@@ -95,9 +108,13 @@ CUresult add_managed(Runtime& runtime, CUdeviceptr first, std::size_t count, Loc
   if (pages.empty()) return CUDA_SUCCESS;
   if (!said.is_none()) {
     const bool to_host = said.processor().is_host();
-    if (to_host && pages.bytes() > host_left) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (to_host && pages.bytes() > host_left)
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "the range {:#x}+{} does not fit into the host's pool, where {} bytes are left "
+                  "for this call; prefetch less, or raise WHERRY_HOST_CAPACITY",
+                  first, count, host_left);
     if (to_host) host_left -= pages.bytes();
-    if (!runtime.advice().note_prefetch(pages, said)) return CUDA_ERROR_INVALID_VALUE;
+    if (!runtime.advice().note_prefetch(pages, said)) return refuse_range(runtime, first, count);
   }
   request.ranges.push_back({pages, pages_covered(runtime, first, count), settled(runtime, said)});
   return CUDA_SUCCESS;
@@ -109,7 +126,7 @@ CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location sa
   if (is_range(runtime, first, count))
     return add_managed(runtime, first, count, said, requests.managed, host_left);
   return requests.managed.kind == Kind::prefetch ? add_system(runtime, first, count, said, requests)
-                                                 : CUDA_ERROR_INVALID_VALUE;
+                                                 : refuse_range(runtime, first, count);
 }
 
 // ---- streams
@@ -159,22 +176,22 @@ CUresult prefetch(Runtime& runtime, const StreamHandle& target, CUdeviceptr firs
 
 template <typename Place>
 CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned flags,
-                  CUstream stream) {
-  return enter([&](Driver& driver) {
+                  CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) -> CUresult {
     WorkStream target;
     CUresult ready = find_work_stream(driver, stream, target);
     if (ready == CUDA_SUCCESS)
-      ready = to_result(target.context->device.engine.status(*target.context->work));
+      ready = refuse_status(target.context->device.engine.status(*target.context->work));
     if (ready != CUDA_SUCCESS) return ready;
     Runtime& runtime = driver.runtime();
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0) return refuse_flags(flags);
     if (!is_range(runtime, first, count) && !system_range(runtime, first, count))
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_range(runtime, first, count);
     Location to;
     const CUresult found = find_destination(runtime, place, to);
     if (found != CUDA_SUCCESS) return found;
-    if (!is_concurrent(runtime, to) || !is_concurrent(runtime, target))
-      return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_concurrent(runtime, to)) return refuse_exclusive(to.id);
+    if (!is_concurrent(runtime, target)) return refuse_exclusive(target.context->device.ordinal);
     // A graph has no type for prefetches; they move memory, as copies do.
     return give(driver, target, CU_GRAPH_NODE_TYPE_MEMCPY,
                 [&runtime, first, count, to](Driver&, const StreamHandle& where) {
@@ -187,21 +204,26 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
 // NVIDIA's driver.
 CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* sizes,
                    std::size_t count, const Destinations& where, unsigned long long flags,
-                   CUstream stream) {
-  return enter([&](Driver& driver) {
+                   CUstream stream, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) -> CUresult {
     // The legacy default stream, which synchronizes with the other streams, takes no batches.
-    if (stream == nullptr || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+    if (stream == nullptr || stream == CU_STREAM_LEGACY)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "hStream is the legacy default stream, which takes no batches; pass a stream of "
+                  "cuStreamCreate, or CU_STREAM_PER_THREAD");
     StreamHandle target;
     const CUresult ready = find_working_stream(driver, stream, target);
     if (ready != CUDA_SUCCESS) return ready;
     Runtime& runtime = driver.runtime();
-    if (firsts == nullptr || sizes == nullptr || count == 0 || flags != 0)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (firsts == nullptr) return refuse_null("dptrs");
+    if (sizes == nullptr) return refuse_null("sizes");
+    if (count == 0) return fail(CUDA_ERROR_INVALID_VALUE, "count is 0; pass at least 1 range");
+    if (flags != 0) return refuse_flags(flags);
     if (kind != Kind::discard) {
       const CUresult checked = check_destinations(runtime, where, count);
       if (checked != CUDA_SUCCESS) return checked;
     }
-    if (!is_concurrent(runtime, target)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!is_concurrent(runtime, target)) return refuse_exclusive(target.context->device.ordinal);
 
     Requests requests;
     requests.managed.kind = kind;

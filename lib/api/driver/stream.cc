@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "api/event_work.h"
 
@@ -10,11 +11,13 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult create(CUstream* phStream, unsigned flags, int priority) {
-  return enter([&](Driver& driver) {
-    if (phStream == nullptr || (flags != CU_STREAM_DEFAULT && flags != CU_STREAM_NON_BLOCKING)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+CUresult create(CUstream* phStream, unsigned flags, int priority,
+                const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
+    if (phStream == nullptr) return refuse_null("phStream");
+    if (flags != CU_STREAM_DEFAULT && flags != CU_STREAM_NON_BLOCKING)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "flags is {:#x}; pass CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING", flags);
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
@@ -25,16 +28,17 @@ CUresult create(CUstream* phStream, unsigned flags, int priority) {
   });
 }
 
-CUresult destroy(CUstream handle) {
-  return enter([&](Driver& driver) {
+CUresult destroy(CUstream handle, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     return driver.destroy_stream(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   });
 }
 
 // Runs body(engine, stream) if the stream exists and is not being captured.
 template <typename Body>
-CUresult enter_stream(CUstream argument, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult enter_stream(CUstream argument, const Body& body,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     StreamHandle handle;
     const CUresult found = find_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
@@ -44,8 +48,9 @@ CUresult enter_stream(CUstream argument, const Body& body) {
 
 // Stores the result of body(handle) if the stream exists.
 template <typename Value, typename Body>
-CUresult tell(CUstream argument, Value* value, const Body& body) {
-  return enter([&](Driver& driver) {
+CUresult tell(CUstream argument, Value* value, const Body& body,
+              const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     StreamHandle handle;
     const CUresult found = find_any_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
@@ -55,72 +60,96 @@ CUresult tell(CUstream argument, Value* value, const Body& body) {
   });
 }
 
-CUresult get_priority(CUstream argument, int* priority) {
-  return tell(argument, priority,
-              [](const StreamHandle& handle) { return handle.stream->priority(); });
+CUresult get_priority(CUstream argument, int* priority, const char* call = __builtin_FUNCTION()) {
+  return tell(
+      argument, priority, [](const StreamHandle& handle) { return handle.stream->priority(); },
+      call);
 }
 
-CUresult get_flags(CUstream argument, unsigned* flags) {
-  return tell(argument, flags, [](const StreamHandle& handle) -> unsigned {
-    return handle.stream->kind() == StreamKind::non_blocking ? CU_STREAM_NON_BLOCKING
-                                                             : CU_STREAM_DEFAULT;
-  });
+CUresult get_flags(CUstream argument, unsigned* flags, const char* call = __builtin_FUNCTION()) {
+  return tell(
+      argument, flags,
+      [](const StreamHandle& handle) -> unsigned {
+        return handle.stream->kind() == StreamKind::non_blocking ? CU_STREAM_NON_BLOCKING
+                                                                 : CU_STREAM_DEFAULT;
+      },
+      call);
 }
 
-CUresult get_id(CUstream argument, unsigned long long* id) {
-  return tell(argument, id, [](const StreamHandle& handle) { return handle.stream->id(); });
+CUresult get_id(CUstream argument, unsigned long long* id,
+                const char* call = __builtin_FUNCTION()) {
+  return tell(
+      argument, id, [](const StreamHandle& handle) { return handle.stream->id(); }, call);
 }
 
-CUresult get_device(CUstream argument, CUdevice* device) {
-  return tell(argument, device,
-              [](const StreamHandle& handle) { return handle.context->device.ordinal; });
+CUresult get_device(CUstream argument, CUdevice* device, const char* call = __builtin_FUNCTION()) {
+  return tell(
+      argument, device, [](const StreamHandle& handle) { return handle.context->device.ordinal; },
+      call);
 }
 
-CUresult get_context(CUstream argument, CUcontext* context) {
-  return tell(argument, context, [](const StreamHandle& handle) { return handle.context->handle; });
+CUresult get_context(CUstream argument, CUcontext* context,
+                     const char* call = __builtin_FUNCTION()) {
+  return tell(
+      argument, context, [](const StreamHandle& handle) { return handle.context->handle; }, call);
 }
 
-CUresult get_context(CUstream argument, CUcontext* context, CUgreenCtx* green) {
-  const CUresult result = get_context(argument, context);
+CUresult get_context(CUstream argument, CUcontext* context, CUgreenCtx* green,
+                     const char* call = __builtin_FUNCTION()) {
+  const CUresult result = get_context(argument, context, call);
   if (result == CUDA_SUCCESS && green != nullptr) *green = nullptr;
   return result;
 }
 
-CUresult query(CUstream argument) {
-  return enter_stream(argument, [](DeviceEngine& engine, const StreamHandle& handle) {
-    const StreamState state = engine.query(handle.stream);
-    const WorkStatus status = engine.status(*handle.context->work);
-    if (status != WorkStatus::ok) return to_result(status);
-    return state == StreamState::idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-  });
+CUresult query(CUstream argument, const char* call = __builtin_FUNCTION()) {
+  return enter_stream(
+      argument,
+      [](DeviceEngine& engine, const StreamHandle& handle) {
+        const StreamState state = engine.query(handle.stream);
+        const WorkStatus status = engine.status(*handle.context->work);
+        if (status != WorkStatus::ok) return refuse_status(status);
+        return state == StreamState::idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+      },
+      call);
 }
 
-CUresult synchronize(CUstream argument) {
-  return enter_stream(argument, [](DeviceEngine& engine, const StreamHandle& handle) {
-    return waited(engine.wait(handle.stream));
-  });
+CUresult synchronize(CUstream argument, const char* call = __builtin_FUNCTION()) {
+  return enter_stream(
+      argument,
+      [](DeviceEngine& engine, const StreamHandle& handle) {
+        return waited(engine.wait(handle.stream));
+      },
+      call);
 }
 
-CUresult launch_host(CUstream argument, CUhostFn function, void* data) {
-  return enter([&](Driver& driver) {
+CUresult launch_host(CUstream argument, CUhostFn function, void* data,
+                     const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     WorkStream stream;
     const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (function == nullptr) return refuse_null("fn");
     return give(driver, stream, CU_GRAPH_NODE_TYPE_HOST, host_work(function, data));
   });
 }
 
-CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, unsigned flags) {
-  return enter_stream(argument, [&](DeviceEngine& engine, const StreamHandle& handle) {
-    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return to_result(engine.add_callback(
-        handle.stream, [=](WorkStatus status) { callback(argument, to_result(status), data); }));
-  });
+CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, unsigned flags,
+                      const char* call = __builtin_FUNCTION()) {
+  return enter_stream(
+      argument,
+      [&](DeviceEngine& engine, const StreamHandle& handle) {
+        if (callback == nullptr) return refuse_null("callback");
+        if (flags != 0) return refuse_flags(flags);
+        return to_result(engine.add_callback(handle.stream, [=](WorkStatus status) {
+          callback(argument, to_result(status), data);
+        }));
+      },
+      call);
 }
 
-CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
-  return enter([&](Driver& driver) {
+CUresult wait_event(CUstream argument, CUevent event, unsigned flags,
+                    const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     if (flags != CU_EVENT_WAIT_DEFAULT && flags != CU_EVENT_WAIT_EXTERNAL)
       return CUDA_ERROR_INVALID_VALUE;
     WorkStream stream;
@@ -141,8 +170,9 @@ CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
 
 // If devices and the host can access memory concurrently, an attachment changes nothing: it is only
 // recorded, in the order of the stream.
-CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsigned flags) {
-  return enter([&](Driver& driver) {
+CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsigned flags,
+                const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     StreamHandle handle;
     const CUresult found = find_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
@@ -174,19 +204,24 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
 }
 
 CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::size_t args_size,
-                std::size_t items) {
-  return enter([&](Driver& driver) {
+                std::size_t items, const char* call = __builtin_FUNCTION()) {
+  return enter(call, [&](Driver& driver) {
     WorkStream handle;
     const CUresult found = find_work_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
     DeviceEngine& engine = handle.context->device.engine;
-    if (kernel == nullptr || args_size > WHERRY_MAX_ARGS_SIZE ||
-        (args == nullptr && args_size > 0)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    // The kernel may be in a module that has just been loaded, and use managed variables of that
-    // module.
-    if (!driver.runtime().variables().adopt_new()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (kernel == nullptr) return refuse_null("kernel");
+    if (args == nullptr && args_size > 0) return refuse_null("args");
+    if (args_size > WHERRY_MAX_ARGS_SIZE)
+      return fail(
+          CUDA_ERROR_INVALID_VALUE,
+          "args_size is {}, and at most {} (WHERRY_MAX_ARGS_SIZE); put the data into managed "
+          "memory and pass a pointer to it",
+          args_size, WHERRY_MAX_ARGS_SIZE);
+    // The kernel may be in a module that has just been loaded, and use managed variables of
+    // that module.
+    if (!driver.runtime().variables().adopt_new())
+      return fail(CUDA_ERROR_OUT_OF_MEMORY, "there is no room for new managed variables");
     const auto* bytes = static_cast<const std::byte*>(args);
     std::vector<std::byte> copied(bytes, bytes + args_size);
     if (handle.is_captured)
@@ -195,7 +230,13 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
                     return to_result(
                         stream.context->device.engine.launch(stream.stream, kernel, copied, items));
                   });
-    return launched(driver, handle, engine.launch(handle.stream, kernel, std::move(copied), items));
+    const WorkStatus status = engine.launch(handle.stream, kernel, std::move(copied), items);
+    if (status == WorkStatus::unknown_kernel)
+      return fail(CUDA_ERROR_NOT_FOUND,
+                  "the device finds no loaded module with the kernel at {:#x}; pass a function of "
+                  "the program or of a shared object that is loaded",
+                  reinterpret_cast<std::uintptr_t>(kernel));
+    return launched(driver, handle, status);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/clock.h"
 #include "trace/event_rings.h"
@@ -77,33 +78,46 @@ void write_events(std::span<const TraceEvent> events, std::byte* to, std::size_t
   }
 }
 
+CUresult refuse_acquired() {
+  return fail(CUDA_ERROR_ALREADY_ACQUIRED,
+              "events are recorded already, by the program or for WHERRY_TRACE; stop that first");
+}
+
+CUresult refuse_idle() {
+  return fail(CUDA_ERROR_ILLEGAL_STATE,
+              "the program does not record events; call wherryStartEvents first");
+}
+
 }  // namespace
 
 CUresult wherryStartEvents(std::uint64_t kinds, size_t capacity) {
   return enter([&](Driver&) {
     const auto known = static_cast<EventKinds>(kinds & all_event_kinds);
-    if (known == 0 || capacity > EventRings::capacity_max) return CUDA_ERROR_INVALID_VALUE;
+    if (known == 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "kinds is {:#x}, which names no kind of event", kinds);
+    if (capacity > EventRings::capacity_max)
+      return fail(CUDA_ERROR_INVALID_VALUE, "capacity is {}; pass at most {}", capacity,
+                  EventRings::capacity_max);
     return start_recording(EventReader::program, known, capacity == 0 ? default_capacity : capacity)
                ? CUDA_SUCCESS
-               : CUDA_ERROR_ALREADY_ACQUIRED;
+               : refuse_acquired();
   });
 }
 
 CUresult wherryStopEvents() {
-  return enter([&](Driver&) {
-    return stop_recording(EventReader::program) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
-  });
+  return enter(
+      [&](Driver&) { return stop_recording(EventReader::program) ? CUDA_SUCCESS : refuse_idle(); });
 }
 
 CUresult wherryReadEvents(wherryEvent* events, size_t count, size_t* read) {
   return enter([&](Driver&) {
-    if (read == nullptr || (events == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (read == nullptr) return refuse_null("read");
+    if (events == nullptr && count != 0) return refuse_null("events");
     const std::size_t size = count == 0 ? smallest_event : events->size;
-    if (size < smallest_event) return CUDA_ERROR_INVALID_VALUE;
+    if (size < smallest_event) return refuse_size(size);
     std::vector<TraceEvent> taken;
     if (!take_up_to(count, taken))
-      return is_recording_for(EventReader::trace) ? CUDA_ERROR_ALREADY_ACQUIRED
-                                                  : CUDA_ERROR_ILLEGAL_STATE;
+      return is_recording_for(EventReader::trace) ? refuse_acquired() : refuse_idle();
     std::ranges::stable_sort(taken, {}, &TraceEvent::time_ns);
     write_events(taken, reinterpret_cast<std::byte*>(events), size);
     *read = taken.size();
@@ -114,7 +128,9 @@ CUresult wherryReadEvents(wherryEvent* events, size_t count, size_t* read) {
 CUresult wherryCountDroppedEvents(wherryEventKind kind, std::uint64_t* count) {
   return enter([&](Driver&) {
     const auto number = static_cast<std::uint64_t>(kind);
-    if (count == nullptr || number >= event_kinds) return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr) return refuse_null("count");
+    if (number >= event_kinds)
+      return fail(CUDA_ERROR_INVALID_VALUE, "kind is {}; pass a value of wherryEventKind", number);
     *count = dropped_events(static_cast<EventKind>(number));
     return CUDA_SUCCESS;
   });
@@ -122,7 +138,7 @@ CUresult wherryCountDroppedEvents(wherryEventKind kind, std::uint64_t* count) {
 
 CUresult wherryMark(const char* text) {
   return enter([&](Driver&) {
-    if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (text == nullptr) return refuse_null("text");
     mark_moment(text);
     return CUDA_SUCCESS;
   });
@@ -130,7 +146,7 @@ CUresult wherryMark(const char* text) {
 
 CUresult wherryPushRange(const char* text, int* level) {
   return enter([&](Driver&) {
-    if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (text == nullptr) return refuse_null("text");
     const std::size_t around = push_marked_range(text);
     if (level != nullptr) *level = static_cast<int>(around);
     return CUDA_SUCCESS;
@@ -140,7 +156,8 @@ CUresult wherryPushRange(const char* text, int* level) {
 CUresult wherryPopRange(int* level) {
   return enter([&](Driver&) {
     const auto around = pop_marked_range();
-    if (!around) return CUDA_ERROR_ILLEGAL_STATE;
+    if (!around)
+      return fail(CUDA_ERROR_ILLEGAL_STATE, "the thread has no open range; push one first");
     if (level != nullptr) *level = static_cast<int>(*around);
     return CUDA_SUCCESS;
   });
@@ -148,25 +165,32 @@ CUresult wherryPopRange(int* level) {
 
 CUresult wherryStartRange(const char* text, std::uint64_t* range) {
   return enter([&](Driver&) {
-    if (text == nullptr || range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (text == nullptr) return refuse_null("text");
+    if (range == nullptr) return refuse_null("range");
     *range = start_marked_range(text);
     return CUDA_SUCCESS;
   });
 }
 
 CUresult wherryEndRange(std::uint64_t range) {
-  return enter(
-      [&](Driver&) { return end_marked_range(range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+  return enter([&](Driver&) {
+    return end_marked_range(range)
+               ? CUDA_SUCCESS
+               : fail(CUDA_ERROR_INVALID_VALUE, "{} is no range that has not ended", range);
+  });
 }
 
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name) {
   return enter([&](Driver& driver) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     const std::size_t length = name == nullptr ? 0 : ::strnlen(name, name_bytes_max + 1);
-    if (bytes == 0 || length == 0 || length > name_bytes_max) return CUDA_ERROR_INVALID_VALUE;
+    if (length == 0 || length > name_bytes_max)
+      return fail(CUDA_ERROR_INVALID_VALUE, "the name is NULL, empty or longer than {} bytes",
+                  name_bytes_max);
     const auto record = driver.runtime().heap().find_record(address);
-    if (!record || bytes > record->start_of_range(address) + record->bytes - address)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0 || !record || bytes > record->start_of_range(address) + record->bytes - address)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the range {:#x}+{} is empty, or not inside one live allocation", address, bytes);
     if (TraceWriter* const trace = driver.trace())
       trace->name({TraceName::Kind::range, now_ns(), address, bytes, std::string(name, length)});
     return CUDA_SUCCESS;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "api/answer.h"
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/clock.h"
 
@@ -77,6 +78,11 @@ bool explain(Runtime& runtime, CUdeviceptr address, wherryExplanation& explanati
   return true;
 }
 
+CUresult refuse_page(CUdeviceptr address) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "{:#x} is in no live managed or device allocation (was it freed?)", address);
+}
+
 std::string processor_text(int processor) {
   return processor == 0 ? "the host" : fmt::format("device {}", processor - 1);
 }
@@ -138,9 +144,10 @@ std::string text_of(const wherryExplanation& explanation, std::uint64_t now) {
 
 CUresult wherryExplainPage(CUdeviceptr address, wherryExplanation* explanation) {
   return enter([&](Driver& driver) {
-    if (explanation == nullptr || explanation->size < smallest) return CUDA_ERROR_INVALID_VALUE;
+    if (explanation == nullptr) return refuse_null("explanation");
+    if (explanation->size < smallest) return refuse_size(explanation->size);
     wherryExplanation value;
-    if (!explain(driver.runtime(), address, value)) return CUDA_ERROR_INVALID_VALUE;
+    if (!explain(driver.runtime(), address, value)) return refuse_page(address);
     const std::size_t fitting = (explanation->size - smallest) / sizeof(wherryDecision);
     value.decisions = std::min(
         value.decisions, static_cast<std::uint32_t>(std::min<std::size_t>(fitting, max_decisions)));
@@ -151,9 +158,9 @@ CUresult wherryExplainPage(CUdeviceptr address, wherryExplanation* explanation) 
 
 CUresult wherryDescribePage(CUdeviceptr address, char* text, size_t bytes, size_t* needed) {
   return enter([&](Driver& driver) {
-    if (text == nullptr && bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (text == nullptr && bytes != 0) return refuse_null("text");
     wherryExplanation value;
-    if (!explain(driver.runtime(), address, value)) return CUDA_ERROR_INVALID_VALUE;
+    if (!explain(driver.runtime(), address, value)) return refuse_page(address);
     const std::string all = text_of(value, now_ns());
     if (needed != nullptr) *needed = all.size() + 1;
     if (bytes == 0) return CUDA_SUCCESS;

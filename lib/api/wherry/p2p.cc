@@ -1,4 +1,5 @@
 // The C functions of wherry.h that give third parties access to pages.
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 
 using namespace wherry::impl;
@@ -8,14 +9,20 @@ namespace {
 // The p2p token that this library gives to every allocation; vaSpaceToken names the allocation.
 constexpr unsigned long long the_p2p_token = 0;
 
+CUresult refuse_token(unsigned long long token) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "p2pToken is {}; pass the tokens of CU_POINTER_ATTRIBUTE_P2P_TOKENS", token);
+}
+
 }  // namespace
 
 CUresult wherryGetP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length, wherryPageExtent* extents,
                            size_t* count) {
   return enter([&](Driver& driver) {
-    if (count == nullptr || (extents == nullptr && *count != 0) || p2pToken != the_p2p_token)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr) return refuse_null("count");
+    if (extents == nullptr && *count != 0) return refuse_null("extents");
+    if (p2pToken != the_p2p_token) return refuse_token(p2pToken);
     return driver.p2p_pages().get({vaSpaceToken, address, length}, {extents, *count}, *count);
   });
 }
@@ -23,7 +30,7 @@ CUresult wherryGetP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToke
 CUresult wherryPutP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length) {
   return enter([&](Driver& driver) {
-    if (p2pToken != the_p2p_token) return CUDA_ERROR_INVALID_VALUE;
+    if (p2pToken != the_p2p_token) return refuse_token(p2pToken);
     return driver.p2p_pages().put({vaSpaceToken, address, length});
   });
 }

@@ -1,6 +1,7 @@
 // The C functions of wherry.h for threads of the program that count as a coherent device.
 #include <cerrno>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "faults/attached_threads.h"
 #include "runtime/runtime.h"
@@ -15,12 +16,16 @@ CUresult attach_result(int error) {
     case 0:
       return CUDA_SUCCESS;
     case EAGAIN:
-      return CUDA_ERROR_OUT_OF_MEMORY;
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "too many threads are attached; detach some with wherryThreadDetach");
     case ENODEV:
+      return fail(CUDA_ERROR_NOT_SUPPORTED, "no coherent device is on a node that has CPUs");
     case ENOTSUP:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "the C library does not say on which CPU a thread runs; use glibc 2.35 or later, "
+                  "without glibc.pthread.rseq=0, or wherryThreadAttach");
     default:
-      return CUDA_ERROR_NOT_PERMITTED;
+      return fail(CUDA_ERROR_NOT_PERMITTED, "the thread is ending; attach it earlier");
   }
 }
 
@@ -28,9 +33,11 @@ CUresult attach_result(int error) {
 
 CUresult wherryThreadAttach(CUdevice device) {
   return enter([&](Driver& driver) {
-    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     Runtime& runtime = driver.runtime();
-    if (runtime.device_config(device).kind != DeviceKind::coherent) return CUDA_ERROR_NOT_SUPPORTED;
+    if (driver.device(device) == nullptr) return refuse_device(runtime, device);
+    if (runtime.device_config(device).kind != DeviceKind::coherent)
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "device {} is isolated; set kind=coherent for it in WHERRY_DEVICES", device);
     return attach_result(runtime.attached_threads().attach(Processor::device(device)));
   });
 }
@@ -43,14 +50,15 @@ CUresult wherryThreadAttachByCpu(void) {
 
 CUresult wherryThreadDetach(void) {
   return enter([](Driver& driver) {
-    return driver.runtime().attached_threads().detach() == 0 ? CUDA_SUCCESS
-                                                             : CUDA_ERROR_INVALID_VALUE;
+    return driver.runtime().attached_threads().detach() == 0
+               ? CUDA_SUCCESS
+               : fail(CUDA_ERROR_INVALID_VALUE, "the calling thread is not attached");
   });
 }
 
 CUresult wherryThreadDevice(CUdevice* device, int* byCpu) {
   return enter([&](Driver& driver) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr) return refuse_null("device");
     const AttachedThreads::Attachment mine = driver.runtime().attached_threads().mine();
     *device = mine.counts_as.ordinal();
     if (byCpu != nullptr) *byCpu = mine.by_cpu ? 1 : 0;

@@ -121,6 +121,23 @@ typedef void (*wherryGridKernel)(const wherryLaunchInfo* info, void** params);
   const unsigned wherry_params_of_##kernel[] = {__VA_ARGS__}
 #endif
 
+/* Returns what went wrong in the calling thread's latest failed call of any function of this
+ * library:
+ *
+ *     cuMemAdvise: CUDA_ERROR_INVALID_VALUE (invalid argument): the range 0x7e4000000000+8192 ends
+ *     4096 bytes after its allocation 0x7e4000000000+4096; stay inside one allocation
+ *
+ * (one line): the function, the code's name and description, and, where the library knows more than
+ * the code says (docs/debugging.md lists the functions), the argument or range, the reason, and
+ * what to do. A failure of the runtime API may name the function of the driver API that it called.
+ * "" if no call of the thread has failed. CUDA_ERROR_NOT_READY is no failure; nor are those of
+ * cuGetErrorName and cuGetErrorString. Successful calls leave the message as it is.
+ *
+ * The text is valid until the thread's next failed call, and the thread must copy it to keep it.
+ * Never NULL. Does not need cuInit, and works in a child made by fork(), which has the message of
+ * the thread that forked. Thread-safe; not async-signal-safe. */
+const char* wherryGetLastErrorMessage(void);
+
 /* Counters of one processor since cuInit. Pages are 4096 bytes. */
 typedef struct {
   uint64_t faults_missing;       /* faults: the pool in its view has no such page */

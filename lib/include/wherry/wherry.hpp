@@ -18,16 +18,20 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cuda.h"
+#include "events.h"
+#include "explain.h"
 #include "wherry.h"
 
 namespace wherry {
 
-// The exception of a failed call. what() returns "call: CUDA_ERROR_NAME (description)".
+// The exception of a failed call. what() returns "call: CUDA_ERROR_NAME (description)", and, where
+// the library knows them, ": " with the reason and what to do: see wherryGetLastErrorMessage.
 class error : public std::runtime_error {
  public:
   error(CUresult code, const char* call) : std::runtime_error(text(code, call)), code_(code) {}
@@ -43,7 +47,9 @@ class error : public std::runtime_error {
     std::string line = std::string(call) + ": ";
     line += name != nullptr ? name : "error " + std::to_string(static_cast<int>(code));
     if (description != nullptr) line += std::string(" (") + description + ")";
-    return line;
+    // The message of another failure, if this one is not of a call of the library.
+    const std::string_view message = wherryGetLastErrorMessage();
+    return message.starts_with(line) ? std::string(message) : line;
   }
 
   CUresult code_;
@@ -105,8 +111,12 @@ inline void* allocate_managed(std::size_t bytes) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
+inline CUdeviceptr device_pointer(const void* pointer) noexcept {
+  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
 inline void free_managed(const void* pointer) noexcept {
-  cuMemFree(static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer)));
+  cuMemFree(device_pointer(pointer));
 }
 
 // CUDA 12 calls this function cuMemPrefetchAsync_v2, CUDA 13 cuMemPrefetchAsync.
@@ -242,6 +252,27 @@ class runtime {
   }
   // The earlier name of page_state().
   wherryPageState page_info(const void* address) const { return page_state(address); }
+  // Why the page of a managed address is where it is, see explain.h.
+  wherryExplanation explain_page(const void* address) const {
+    wherryExplanation explanation{};
+    explanation.size = sizeof explanation;
+    detail::check(wherryExplainPage(detail::device_pointer(address), &explanation),
+                  "wherryExplainPage");
+    return explanation;
+  }
+  // The same as lines of text.
+  std::string describe_page(const void* address) const {
+    std::string text;
+    // Decisions may be added between two calls.
+    for (std::size_t needed = 1; text.size() < needed;) {
+      text.resize(needed);
+      detail::check(
+          wherryDescribePage(detail::device_pointer(address), text.data(), text.size(), &needed),
+          "wherryDescribePage");
+    }
+    text.resize(std::strlen(text.c_str()));
+    return text;
+  }
 };
 
 class event;
@@ -447,9 +478,7 @@ class managed_array {
   // Kernel lambdas should capture these spans.
   std::span<T> span() noexcept { return {data_, size_}; }
   std::span<const T> span() const noexcept { return {data_, size_}; }
-  CUdeviceptr address() const noexcept {
-    return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(data_));
-  }
+  CUdeviceptr address() const noexcept { return detail::device_pointer(data_); }
 
  private:
   T* data_ = nullptr;
@@ -498,9 +527,8 @@ enum class advice {
 template <typename T>
 void advise(std::span<T> elements, advice what, const location& where = host) {
   if (elements.empty()) return;
-  const auto address = reinterpret_cast<std::uintptr_t>(elements.data());
   detail::with_some_context([&] {
-    detail::check(cuMemAdvise_v2(static_cast<CUdeviceptr>(address), elements.size_bytes(),
+    detail::check(cuMemAdvise_v2(detail::device_pointer(elements.data()), elements.size_bytes(),
                                  static_cast<CUmem_advise>(what), where.value()),
                   "cuMemAdvise");
   });
@@ -511,8 +539,7 @@ void advise(std::span<T> elements, advice what, const location& where = host) {
 template <typename T>
 void prefetch(std::span<T> elements, const location& where, const stream& in) {
   if (elements.empty()) return;
-  const auto address = reinterpret_cast<std::uintptr_t>(elements.data());
-  detail::check(detail::prefetch(static_cast<CUdeviceptr>(address), elements.size_bytes(),
+  detail::check(detail::prefetch(detail::device_pointer(elements.data()), elements.size_bytes(),
                                  where.value(), in.handle()),
                 "cuMemPrefetchAsync");
 }
@@ -532,6 +559,15 @@ void touch_for_writing(std::span<T> elements) {
   if (elements.empty()) return;
   detail::check(wherryTouchPages(elements.data(), elements.size_bytes(), WHERRY_TOUCH_WRITE),
                 "wherryTouchPages");
+}
+
+// Gives the elements' memory a name, which reports on a trace use, see wherryNameRange. An empty
+// span does nothing. Any thread.
+template <typename T>
+void name_range(std::span<T> elements, const std::string& name) {
+  if (elements.empty()) return;
+  detail::check(wherryNameRange(elements.data(), elements.size_bytes(), name.c_str()),
+                "wherryNameRange");
 }
 
 // For `attached`: the coherent device on whose node the thread runs at each moment.
@@ -587,6 +623,40 @@ class managed_resource final : public std::pmr::memory_resource {
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
     return dynamic_cast<const managed_resource*>(&other) != nullptr;
   }
+};
+
+// An adaptor: allocates from another resource, and sends the memory to `where` at once, in stream
+// order, so that its first use does not fault there. (RMM's prefetch_resource_adaptor.) Any thread,
+// if the other resource permits that.
+class prefetching_resource final : public std::pmr::memory_resource {
+ public:
+  // `upstream` allocates managed memory. It and the stream must outlive this object.
+  prefetching_resource(std::pmr::memory_resource& upstream, const location& where, const stream& in)
+      : upstream_(upstream), where_(where), stream_(in) {}
+
+ private:
+  // Also throws what prefetch() throws; then nothing is allocated.
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    void* const pointer = upstream_.allocate(bytes, alignment);
+    try {
+      prefetch(std::span(static_cast<const std::byte*>(pointer), bytes), where_, stream_);
+    } catch (...) {
+      upstream_.deallocate(pointer, bytes, alignment);
+      throw;
+    }
+    return pointer;
+  }
+  void do_deallocate(void* pointer, std::size_t bytes, std::size_t alignment) override {
+    upstream_.deallocate(pointer, bytes, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    const auto* const same = dynamic_cast<const prefetching_resource*>(&other);
+    return same != nullptr && upstream_.is_equal(same->upstream_);
+  }
+
+  std::pmr::memory_resource& upstream_;
+  location where_;
+  const stream& stream_;
 };
 
 // The same as an allocator, for std::vector<T, managed_allocator<T>>.

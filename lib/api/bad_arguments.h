@@ -1,0 +1,44 @@
+// Reasons for failures that several C functions have in common. Each function notes the reason
+// (runtime/last_failure.h) and returns the code. Any thread.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/runtime.h"
+
+namespace wherry::impl {
+
+// CUDA_ERROR_INVALID_VALUE: the pointer argument of this name is NULL.
+CUresult refuse_null(const char* argument);
+
+// CUDA_ERROR_INVALID_VALUE: the field `size` of a struct is too small.
+CUresult refuse_size(std::size_t size);
+// CUDA_ERROR_INVALID_VALUE: `flags`, which must be 0, is not.
+CUresult refuse_flags(unsigned long long flags);
+
+// CUDA_ERROR_INVALID_VALUE, for a range that is not inside one managed allocation.
+CUresult refuse_range(Runtime& runtime, CUdeviceptr first, std::size_t count);
+
+// CUDA_ERROR_INVALID_VALUE, for an address that is not the start of memory that `freeing` frees.
+CUresult refuse_start(Runtime& runtime, CUdeviceptr address, const char* freeing);
+
+// CUDA_ERROR_INVALID_DEVICE: there is no such device. `or_host`: CU_DEVICE_CPU would be valid, too.
+CUresult refuse_device(const Runtime& runtime, int ordinal, bool or_host = false);
+// The location's type is invalid, or there is no such device or node. Returns `code`.
+CUresult refuse_location(const Runtime& runtime, CUmemLocation named, CUresult code);
+// CUDA_ERROR_INVALID_DEVICE: the device was configured without concurrent access.
+CUresult refuse_exclusive(int ordinal);
+// CUDA_ERROR_INVALID_DEVICE: the device cannot access memory that the library did not allocate.
+CUresult refuse_pageable(int ordinal);
+
+// CUDA_ERROR_NOT_FOUND: the object exports no kernel of this name.
+CUresult refuse_kernel(const std::string& object, const char* name);
+
+// "managed memory", "device memory (cuMemAlloc)", ...
+const char* name_of(MemoryKind kind);
+
+}  // namespace wherry::impl

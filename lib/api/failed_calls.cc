@@ -1,0 +1,96 @@
+#include "api/failed_calls.h"
+
+#include <fmt/format.h>
+#include <wherry/wherry.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "api/errors.h"
+
+namespace wherry::impl {
+namespace {
+
+// For the longest reason, and names.
+constexpr std::size_t message_bytes_max = reason_bytes_max + 300;
+constinit thread_local std::array<char, message_bytes_max> message{};
+
+// "cuMemFree", "cudaFree", "wherryPinPages"; not "current".
+bool is_public(std::string_view call) {
+  return call.starts_with("wherry") || call.starts_with("cuda") ||
+         (call.size() > 2 && call.starts_with("cu") && call[2] >= 'A' && call[2] <= 'Z');
+}
+
+// The name in the program's source: symbols have suffixes for versions, which headers hide.
+std::string_view name_in_source(std::string_view call) {
+  for (const std::string_view suffix : {"_ptsz", "_ptds", "_v1", "_v2", "_v3", "_v4"})
+    if (call.ends_with(suffix)) return name_in_source(call.substr(0, call.size() - suffix.size()));
+  return call;
+}
+
+ErrorText text_of(const LastFailure& last) {
+  if (last.of_runtime_api) {
+    const auto error = static_cast<cudaError_t>(last.code);
+    return {cudaGetErrorName(error), cudaGetErrorString(error)};
+  }
+  const ErrorText* const text = find_error_text(static_cast<CUresult>(last.code));
+  return text != nullptr ? *text : ErrorText{"unknown code", "unknown error"};
+}
+
+}  // namespace
+
+void end_failed_call(const char* call, CUresult code) {
+  if (code == CUDA_ERROR_NOT_READY) return;
+  LastFailure& last = last_failure;
+  last.call = call;
+  last.code = last.ended = code;
+  last.of_runtime_api = false;
+  last.has_reason = last.explained == code;
+}
+
+void end_failed_call(const char* call, cudaError_t error) {
+  if (error == cudaErrorNotReady) return;
+  LastFailure& last = last_failure;
+  const bool is_of_called = last.ended == static_cast<int>(error);
+  // A failure in a helper of the runtime API keeps the name of the function that it called.
+  if (!is_of_called || is_public(call)) {
+    last.call = call;
+    last.of_runtime_api = true;
+  }
+  if (!is_of_called) last.has_reason = last.explained == static_cast<int>(error);
+  last.code = error;
+}
+
+}  // namespace wherry::impl
+
+using namespace wherry::impl;
+
+const char* wherryGetLastErrorMessage(void) {
+  const LastFailure& last = last_failure;
+  std::array<char, message_bytes_max>& text = message;
+  text[0] = '\0';
+  if (last.call == nullptr) return text.data();
+  char* const end = text.data() + text.size() - 1;
+  char* at = text.data();
+  const auto add = [&](std::string_view part) {
+    const std::size_t fitting = std::min(part.size(), static_cast<std::size_t>(end - at));
+    at = std::copy_n(part.data(), fitting, at);
+  };
+  if (is_public(last.call)) {
+    add(name_in_source(last.call));
+    add(": ");
+  }
+  const ErrorText error = text_of(last);
+  add(error.name);
+  add(" (");
+  add(error.description);
+  add(")");
+  std::array<char, reason_bytes_max> reason;
+  if (const std::size_t bytes = write_reason(reason.data(), reason.size()); bytes != 0) {
+    add(": ");
+    add({reason.data(), bytes});
+  }
+  *at = '\0';
+  return text.data();
+}

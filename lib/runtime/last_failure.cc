@@ -1,0 +1,61 @@
+#include "runtime/last_failure.h"
+
+#include <fmt/format.h>  // clang finds no vformat_to() in g++'s libfmt
+
+#include <algorithm>
+#include <cstring>
+
+namespace wherry::impl {
+namespace {
+
+// A reason that is text. Not part of LastFailure: little thread-local memory can be reserved for a
+// library that is loaded late (initial-exec).
+struct ReasonText {
+  std::array<char, reason_bytes_max> text;
+  std::size_t bytes = 0;
+};
+constinit thread_local ReasonText reason_text{};
+
+}  // namespace
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local LastFailure last_failure{};
+
+std::size_t detail::render_reason(fmt::string_view format, fmt::format_args values, char* text,
+                                  std::size_t bytes) {
+  return std::min(fmt::vformat_to_n(text, bytes, format, values).size, bytes);
+}
+
+void detail::note_words(CUresult code, fmt::string_view format, RenderReason render,
+                        const ReasonWords& words) {
+  LastFailure& last = last_failure;
+  last.has_reason = false;
+  last.explained = code;
+  last.ended = CUDA_SUCCESS;
+  last.render = render;
+  last.format = format.data();
+  last.format_bytes = format.size();
+  last.words = words;
+}
+
+void detail::note_text(CUresult code, fmt::string_view format, fmt::format_args values) {
+  ReasonText& reason = reason_text;
+  reason.bytes = render_reason(format, values, reason.text.data(), reason.text.size());
+  LastFailure& last = last_failure;
+  last.has_reason = false;
+  last.explained = code;
+  last.ended = CUDA_SUCCESS;
+  last.render = nullptr;
+}
+
+std::size_t write_reason(char* text, std::size_t bytes) {
+  const LastFailure& last = last_failure;
+  if (!last.has_reason) return 0;
+  if (last.render != nullptr)
+    return last.render({last.format, last.format_bytes}, last.words, text, bytes);
+  const ReasonText& reason = reason_text;
+  const std::size_t written = std::min(reason.bytes, bytes);
+  std::memcpy(text, reason.text.data(), written);
+  return written;
+}
+
+}  // namespace wherry::impl

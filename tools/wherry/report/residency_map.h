@@ -1,0 +1,49 @@
+// Which processor holds the memory of each row of addresses, in each part of the time. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "address_rows.h"
+#include "page_places.h"
+#include "time_bins.h"
+
+namespace wherry::report {
+
+class ResidencyMap {
+ public:
+  // `rows` must outlive this object.
+  ResidencyMap(const AddressRows& rows, const TimeBins& bins, std::uint64_t page_bytes,
+               std::size_t processors);
+
+  // The page at this address is elsewhere from now on. To be called in order of time, for one run
+  // of pages at the same time; other calls count at the time of the last one.
+  void change(std::uint64_t time_ns, std::uint64_t address, std::uint16_t before,
+              std::uint16_t after);
+  // Takes the time until the end of the last bin into account.
+  void end();
+
+  // The holders: each processor, and, as the last, several processors with a copy each.
+  std::size_t holders() const { return processors_ + 1; }
+  // How much of the row's memory the holder had in that time, on average: from 0 to 255.
+  std::uint8_t share(std::size_t holder, std::size_t row, std::size_t bin) const;
+
+ private:
+  // The holder of a page that is at these processors, which are not none.
+  std::size_t holder_of(std::uint16_t places) const;
+  // Adds the time since the row's last change.
+  void settle(std::size_t row, std::uint64_t time_ns);
+
+  const AddressRows& rows_;
+  const TimeBins bins_;
+  const std::uint64_t page_bytes_;
+  const std::size_t processors_;
+  std::vector<std::uint32_t> pages_;  // held now: by row, by holder
+  std::vector<std::uint64_t> since_;  // by row: the time of its last change
+  std::vector<float> page_ns_;        // pages times nanoseconds: by holder, by row, by bin
+  AddressRows::Row last_{0, {0, 0}};  // the row of the last change
+  std::uint64_t last_time_ns_ = 0;
+};
+
+}  // namespace wherry::report

@@ -1,0 +1,14 @@
+// Uses memory before measurements. In a virtual machine the first use of memory is up to ten times
+// slower than later ones, because the host gives it only then.
+#pragma once
+
+#include <cstdint>
+
+namespace wherry::tool {
+
+// Writes so many bytes of huge pages in a process of its own, which then ends. A failure shows
+// again where the memory is needed. Requires: the library has not been started. Throws
+// std::system_error.
+void warm_up_memory(std::uint64_t bytes);
+
+}  // namespace wherry::tool
