@@ -15,7 +15,8 @@ import sys
 import time
 
 COMMENT = re.compile(r"^/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
-DECLARATION = re.compile(r"^CUresult (?:CUDAAPI )?(\w+)\([^;]*\);", re.DOTALL | re.MULTILINE)
+DECLARATION = re.compile(r"^(?:CUresult|const char\*) (?:CUDAAPI )?(\w+)\([^;]*\);",
+                         re.DOTALL | re.MULTILINE)
 ENTRY = re.compile(r"^  (\S.*)$")
 
 EXIT_CODES = """\

@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 INCLUDE, MAN_PAGES, DOXYFILE = map(pathlib.Path, sys.argv[1:])
-FUNCTION = re.compile(r"^CUresult (?:CUDAAPI )?(\w+)\(", re.MULTILINE)
+FUNCTION = re.compile(r"^(?:CUresult|const char\*) (?:CUDAAPI )?(\w+)\(", re.MULTILINE)
 
 
 def functions_of(*headers):
