@@ -22,8 +22,10 @@ import unittest
 import cli_test
 from cli_test import Case, wherry
 
-# Under this policy every move has a fault as its cause.
-DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1", "WHERRY_POLICY": "migrate-always"}
+# Under this policy every move has a fault as its cause. Nothing that happens in the background
+# changes the number of faults.
+DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1", "WHERRY_POLICY": "migrate-always",
+          "WHERRY_HUGE_PAGES": "arriving"}
 ADVISED = ""
 ADVISED_BYTES = 4 << 20  # of its memory
 UPLOT = ""
