@@ -69,7 +69,7 @@ class Program {
   const std::string proposal_, processor_;
   wherry::runtime runtime_;
   wherry::stream stream_{runtime_.device(0)};
-  wherry::managed_array<std::uint64_t> memory_ = wherry::managed_array<std::uint64_t>(1 << 18);
+  wherry::managed_array<std::uint64_t> memory_ = wherry::managed_array<std::uint64_t>(1 << 19);
   wherry::managed_array<std::uint64_t> sum_ = wherry::managed_array<std::uint64_t>(1);
 };
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 using namespace wherry::impl;
-using wherry::tool::Trace;
+using wherry::tool::TraceAbout;
 using wherry::tool::TraceLabels;
 
 namespace {
@@ -19,7 +19,7 @@ TraceEvent touch(std::uint64_t time, std::uint64_t address) {
 }  // namespace
 
 TEST_CASE("memory has its name from the time when it was given, to its last byte") {
-  Trace trace;
+  TraceAbout trace;
   trace.names = {range(10, 0x1000, 0x100, "a")};
   TraceLabels labels(trace);
   CHECK(labels.of(touch(9, 0x1000)).empty());
@@ -30,7 +30,7 @@ TEST_CASE("memory has its name from the time when it was given, to its last byte
 }
 
 TEST_CASE("for memory that was named twice the newest name counts, for those bytes") {
-  Trace trace;
+  TraceAbout trace;
   // Not sorted by the time when the names were given.
   trace.names = {range(3, 0x1400, 0x100, "part"), range(1, 0x1000, 0x1000, "all"),
                  range(5, 0x1480, 0x1000, "later")};
@@ -46,7 +46,7 @@ TEST_CASE("for memory that was named twice the newest name counts, for those byt
 }
 
 TEST_CASE("freed memory has no name any more, and its free event has the last one") {
-  Trace trace;
+  TraceAbout trace;
   trace.names = {range(1, 0x1000, 0x100, "a"), range(1, 0x1800, 0x100, "b"),
                  range(1, 0x2000, 0x100, "c"), range(9, 0x1000, 0x100, "d")};
   TraceLabels labels(trace);
@@ -59,7 +59,7 @@ TEST_CASE("freed memory has no name any more, and its free event has the last on
 }
 
 TEST_CASE("launches and marks have names of their own, and memory at the same address its own") {
-  Trace trace;
+  TraceAbout trace;
   trace.names = {{TraceName::Kind::kernel, 0, 0x1000, 0, "scale(int) (./program+0x1000)"},
                  {TraceName::Kind::kernel, 0, 0x2000, 0, "(./program+0x2000)"},
                  {TraceName::Kind::mark, 5, 0x4000, 0, "phase 1"},
@@ -74,7 +74,7 @@ TEST_CASE("launches and marks have names of their own, and memory at the same ad
 }
 
 TEST_CASE("a range that extends past the last address ends there") {
-  Trace trace;
+  TraceAbout trace;
   trace.names = {range(0, UINT64_MAX - 5, 100, "end")};
   TraceLabels labels(trace);
   CHECK(labels.of(touch(0, UINT64_MAX - 1)) == "end");

@@ -92,6 +92,7 @@ class Recorded(Case):
     def test_json_has_the_machine_and_the_events_in_order_of_time(self):
         report = json.loads(self.report("json"))
         self.assertIs(report["complete"], True)
+        self.assertTrue(report["machine"]["program"].endswith(" cg --poisson 32 --json"))
         self.assertEqual(sum(report["dropped"].values()), 0)
         self.assertEqual([processor["name"] for processor in report["machine"]["processors"]],
                          ["host", "device 0"])
