@@ -175,7 +175,7 @@ CUresult to_result(OpStatus status) {
 // The status for the context, if no thread waits for the result.
 WorkStatus to_work_status(OpStatus status) {
   if (status == OpStatus::ok) return WorkStatus::ok;
-  log_line("an asynchronous copy or fill has failed: {}", to_string(status));
+  log_error("an asynchronous copy or fill has failed: {}", to_string(status));
   return status == OpStatus::bad_address ? WorkStatus::illegal_address : WorkStatus::launch_failed;
 }
 

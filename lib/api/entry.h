@@ -35,7 +35,7 @@ CUresult enter_unrecorded(const Body& body) noexcept {
   } catch (const std::bad_alloc&) {
     return fail(CUDA_ERROR_OUT_OF_MEMORY, "the library has no memory for its own data");
   } catch (const std::system_error& error) {
-    log_line("{}", error.what());
+    log_error("{}", error.what());
     return fail(CUDA_ERROR_OPERATING_SYSTEM, "{}", error.what());
   }
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "api/errors.h"
+#include "base/log.h"
 
 namespace wherry::impl {
 namespace {
@@ -38,6 +39,10 @@ ErrorText text_of(const LastFailure& last) {
   return text != nullptr ? *text : ErrorText{"unknown code", "unknown error"};
 }
 
+void log_failure() {
+  if (is_logged(LogLevel::info)) log_info("{}", wherryGetLastErrorMessage());
+}
+
 }  // namespace
 
 void end_failed_call(const char* call, CUresult code) {
@@ -47,6 +52,7 @@ void end_failed_call(const char* call, CUresult code) {
   last.code = last.ended = code;
   last.of_runtime_api = false;
   last.has_reason = last.explained == code;
+  log_failure();
 }
 
 void end_failed_call(const char* call, cudaError_t error) {
@@ -60,6 +66,7 @@ void end_failed_call(const char* call, cudaError_t error) {
   }
   if (!is_of_called) last.has_reason = last.explained == static_cast<int>(error);
   last.code = error;
+  if (!is_of_called) log_failure();
 }
 
 }  // namespace wherry::impl

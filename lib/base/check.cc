@@ -22,10 +22,11 @@ void vcheck_failed(const char* file, int line, const char* condition, fmt::strin
   const auto result = fmt::vformat_to_n(what.data(), what.size(), format, values);
   const fmt::string_view text(what.data(), std::min(result.size, what.size()));
   if (condition != nullptr)
-    vlog_line("internal error at {}:{}: `{}`: {}",
+    vlog_line(LogLevel::error, "internal error at {}:{}: `{}`: {}",
               fmt::make_format_args(file, line, condition, text), patience_ms);
   else
-    vlog_line("internal error at {}:{}: {}", fmt::make_format_args(file, line, text), patience_ms);
+    vlog_line(LogLevel::error, "internal error at {}:{}: {}",
+              fmt::make_format_args(file, line, text), patience_ms);
   std::abort();
 }
 

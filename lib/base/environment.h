@@ -32,6 +32,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_HUGE_PAGES", true, "whether pools have pages of 2 MiB"},
     {"WHERRY_SAMPLING", true, "how much time samples of accesses may take"},
     {"WHERRY_TRACE", false, "the file that events are written to"},
+    {"WHERRY_LOG", true, "which lines the log has"},
     {"WHERRY_TRAP", true, "how accesses to absent pages are detected"},
     {"WHERRY_WAIT_LIMITS", true, "whether waits that take too long end in an error"},
     {"WHERRY_CHECK", true, "whether kernels may write to the program's ordinary memory"},

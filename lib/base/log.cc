@@ -12,12 +12,47 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+
+#include "base/environment.h"
 
 namespace wherry::impl {
 namespace {
 
 std::atomic<std::uint64_t> lost_lines = 0;
+
+// What WHERRY_LOG says. One word, so that threads see a whole setting.
+struct Setting {
+  LogLevel level = LogLevel::warning;
+  bool is_read = false;
+  bool is_set = false;  // lines have the time, the process and the level
+};
+constinit std::atomic<Setting> setting{Setting{}};
+static_assert(std::atomic<Setting>::is_always_lock_free);
+
+constexpr std::array<std::string_view, 5> level_names{"off", "error", "warning", "info", "debug"};
+
+Setting current_setting() {
+  if (!setting.load(std::memory_order_relaxed).is_read) read_log_level();
+  return setting.load(std::memory_order_relaxed);
+}
+
+// "2026-11-26T07:44:01.123456Z 4711 info: ". Not by gmtime_r(), which takes a lock of the C
+// library: a signal handler or a forked child may log. Returns the number of characters.
+std::size_t write_stamp(char* text, std::size_t bytes, LogLevel level) {
+  using namespace std::chrono;
+  const auto now = floor<microseconds>(system_clock::now());
+  const auto day = floor<days>(now);
+  const year_month_day date(day);
+  const hh_mm_ss time(now - day);
+  return fmt::format_to_n(text, bytes, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z {} {}: ",
+                          static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                          static_cast<unsigned>(date.day()), time.hours().count(),
+                          time.minutes().count(), time.seconds().count(), time.subseconds().count(),
+                          ::getpid(), level_names[static_cast<std::size_t>(level)])
+      .size;
+}
 
 // Suppresses the SIGPIPE that a write to a pipe without a reader raises in the writing thread. The
 // signal stays pending while this object lives; the destructor consumes it.
@@ -71,7 +106,26 @@ bool write_now(const char* text, std::size_t bytes, int patience_ms) {
 
 }  // namespace
 
-void vlog_line(fmt::string_view format, fmt::format_args values, int patience_ms) {
+std::optional<LogLevel> parse_log_level(std::string_view text) {
+  if (text.empty()) return Setting{}.level;
+  const auto* const found = std::find(level_names.begin(), level_names.end(), text);
+  if (found == level_names.end()) return std::nullopt;
+  return static_cast<LogLevel>(found - level_names.begin());
+}
+
+void read_log_level() {
+  const char* const value = environment_value("WHERRY_LOG");
+  const std::string_view text = value == nullptr ? "" : value;
+  const auto level = parse_log_level(text);
+  setting.store({level.value_or(Setting{}.level), true, level.has_value() && !text.empty()},
+                std::memory_order_relaxed);
+}
+
+bool is_logged(LogLevel level) {
+  return level <= current_setting().level;
+}
+
+void vlog_line(LogLevel level, fmt::string_view format, fmt::format_args values, int patience_ms) {
   const int saved_errno = errno;
   std::array<char, log_line_max> line;
   const std::size_t capacity = line.size() - 1;  // the rest is for the newline
@@ -84,6 +138,7 @@ void vlog_line(fmt::string_view format, fmt::format_args values, int patience_ms
     add(fmt::format_to_n(line.data(), capacity, "wherry: {} earlier {} lost: stderr was full\n",
                          lost, lost == 1 ? "line was" : "lines were"));
   add(fmt::format_to_n(line.data() + used, capacity - used, "wherry: "));
+  if (current_setting().is_set) used += write_stamp(line.data() + used, capacity - used, level);
   add(fmt::vformat_to_n(line.data() + used, capacity - used, format, values));
   line[used++] = '\n';
   if (!write_now(line.data(), used, patience_ms)) lost_lines.fetch_add(lost + 1);

@@ -223,9 +223,9 @@ int DeviceProcess::State::kill() const {
 void DeviceProcess::State::kill_and_wait() const {
   const int error = kill();
   if (impl::wait_for_end(process.pidfd, Patience(kill_limit_ns, AtLimit::goes_on))) return;
-  log_line("device process {} does not end: {}; end it by hand", process.pid,
-           error == EPERM ? "it is stopped, and the program no longer has its credentials"
-                          : "Linux has not carried out SIGKILL");
+  log_error("device process {} does not end: {}; end it by hand", process.pid,
+            error == EPERM ? "it is stopped, and the program no longer has its credentials"
+                           : "Linux has not carried out SIGKILL");
 }
 
 void DeviceProcess::State::reap_if_ours() {
@@ -291,6 +291,8 @@ std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& 
                                                : Patience(attempt_limit_ns, AtLimit::goes_on));
     if (error == 0) {
       state->shared.hide_from_forks();
+      log_info("device {} runs in process {}, with {} workers", options.ordinal, state->process.pid,
+               options.workers);
       return std::unique_ptr<DeviceProcess>(new DeviceProcess(std::move(state)));
     }
     if (is_last)
@@ -317,10 +319,11 @@ void DeviceProcess::stop() {
       !impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on)))
     state_->kill_and_wait();
   state_->reap_if_ours();
+  log_info("device process {} has ended", pid());
 }
 
 void DeviceProcess::give_up() {
-  log_line("device process {} does not answer: Wherry ends it", pid());
+  log_error("device process {} does not answer: Wherry ends it", pid());
   stop();
 }
 

@@ -61,11 +61,11 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   // Before the wake: the signal that follows the wake may end the process. A log line never waits.
   const char* const verb = fault.message.write ? "wrote to" : "read";
   if (p.is_host())
-    log_line("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.message.thread, verb,
-             fault.message.address, why);
+    log_error("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.message.thread, verb,
+              fault.message.address, why);
   else
-    log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", p.ordinal(),
-             fault.message.thread, verb, fault.message.address, why);
+    log_error("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", p.ordinal(),
+              fault.message.thread, verb, fault.message.address, why);
   (void)mapper.wake(span);
 }
 

@@ -136,8 +136,8 @@ void DeviceSupervisor::show(const PlacedPages& placed) {
     // Devices without a process find the pages in the layout when they start.
     const int error = process ? process->place(placed) : ESRCH;
     if (error == 0 || error == ESRCH) continue;
-    log_line("device process {} cannot have managed variables (errno {}): it is ended",
-             process->pid(), error);
+    log_error("device process {} cannot have managed variables (errno {}): it is ended",
+              process->pid(), error);
     process->stop();
   }
 }

@@ -1,5 +1,6 @@
 #include "runtime/driver.h"
 
+#include <fmt/ranges.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -122,6 +123,26 @@ CUresult to_result(const std::system_error& error) {
   }
 }
 
+void log_start(const Runtime& runtime) {
+  if (!is_logged(LogLevel::info)) return;
+  const RuntimeOptions& options = runtime.options();
+  log_info("started: trap {}, policy {}, {} GiB of addresses, host on node {}",
+           to_string(options.trap), options.policy_name.empty() ? "auto" : options.policy_name,
+           options.arena_bytes >> 30, fmt::join(options.topology.host_nodes, ","));
+  for (const DeviceConfig& device : options.topology.devices)
+    log_info("device {}: {}, {} MiB on node {}, {} workers", device.number,
+             device.kind == DeviceKind::coherent ? "coherent" : "isolated", device.capacity >> 20,
+             device.node, device.workers);
+}
+
+void log_counters(const wherryStats& stats) {
+  log_info(
+      "the program ends: {} faults, {} pages created, {} moved, {} copied read-mostly, {} evicted, "
+      "{} prefetched",
+      stats.faults_missing + stats.faults_minor + stats.faults_write_protect, stats.populated,
+      stats.migrated_in, stats.duplicated, stats.evicted, stats.prefetched);
+}
+
 CUresult refuse_late_policy() {
   return fail(CUDA_ERROR_NOT_PERMITTED,
               "the library runs already; choose the policy before cuInit");
@@ -138,9 +159,10 @@ CUresult Driver::start() {
   const LockGuard guard(start_lock);
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
   try {
+    read_log_level();
     complain_about_environment();
     if (runs_in_valgrind()) {
-      log_line(
+      log_error(
           "cannot start in valgrind: it has no userfaultfd and no room for the addresses of "
           "managed memory; use gdb or AddressSanitizer (docs/debugging.md)");
       return fail(CUDA_ERROR_NOT_SUPPORTED,
@@ -151,7 +173,7 @@ CUresult Driver::start() {
     const auto options = RuntimeOptions::from_environment(problem, the_policy);
     if (!options) {
       if (problem.message.empty()) return to_result(problem.kind);
-      log_line("{}", problem.message);
+      log_error("{}", problem.message);
       return fail(to_result(problem.kind), "{}", problem.message);
     }
     // Not deleted if the start fails: another thread may be reading it.
@@ -162,15 +184,16 @@ CUresult Driver::start() {
     if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
     std::at_quick_exit(end_devices);
     ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
+    log_start(the_driver.load()->runtime());
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
     the_mark = nullptr;
     const std::string limits = limits_in_force();
-    log_line("cannot start: {}{}{}", error.what(), limits.empty() ? "" : "; limits: ", limits);
+    log_error("cannot start: {}{}{}", error.what(), limits.empty() ? "" : "; limits: ", limits);
     return fail(to_result(error), "cannot start: {}", error.what());
   } catch (const std::invalid_argument& error) {
     the_mark = nullptr;
-    log_line("cannot start: {}", error.what());
+    log_error("cannot start: {}", error.what());
     return fail(CUDA_ERROR_INVALID_VALUE, "cannot start: {}", error.what());
   } catch (const std::bad_alloc&) {
     the_mark = nullptr;
@@ -191,6 +214,7 @@ CUresult Driver::set_policy(const char* text) {
     const LockGuard guard(start_lock);
     if (the_mark.load() != nullptr) return refuse_late_policy();
     the_policy = {text, std::get<PolicySource>(std::move(source))};
+    log_info("the program chooses the policy {}", text);
     return CUDA_SUCCESS;
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -210,6 +234,7 @@ void Driver::end_devices() {
   Driver* driver = current();
   if (driver == nullptr) return;
   for (const auto& device : driver->devices_) device->engine.program_ends();
+  if (is_logged(LogLevel::info)) log_counters(driver->runtime_.inspector().stats());
   driver->runtime_.devices().end_all();
 }
 

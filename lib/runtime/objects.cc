@@ -36,7 +36,9 @@ CUresult load(Runtime& runtime, const Fd& file, const std::string& path, NewObje
     return fail(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "{} cannot be loaded: {}", loaded.name,
                 loaded.object.why);
   }
-  return share_object(runtime, loaded.name, loaded.object);
+  const CUresult shared = share_object(runtime, loaded.name, loaded.object);
+  if (shared == CUDA_SUCCESS) log_debug("module {} is loaded", loaded.name);
+  return shared;
 }
 
 }  // namespace

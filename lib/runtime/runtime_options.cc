@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/environment.h"
+#include "base/log.h"
 #include "base/patience.h"
 #include "memory/arena.h"
 #include "os/memory/mapping_count.h"
@@ -71,6 +72,11 @@ bool parse_sampling(std::string_view text, RuntimeOptions& options) {
 
 std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& error,
                                                                const NamedPolicy& chosen) {
+  if (const std::string level = environment("WHERRY_LOG"); !parse_log_level(level)) {
+    error.message =
+        fmt::format("WHERRY_LOG: '{}' is no level: off, error, warning, info or debug", level);
+    return std::nullopt;
+  }
   const Machine machine = read_machine();
   TopologyResult topology =
       choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),

@@ -68,7 +68,7 @@ void DeviceEngine::target_ended() {
     kernel = reinterpret_cast<std::uintptr_t>(culprit->second.kernel);
   }
   if (!program_ends_.load())
-    log_line("{}", describe_failure(ordinal_, target_->pid(), failure, kernel));
+    log_error("{}", describe_failure(ordinal_, target_->pid(), failure, kernel));
 
   dead_ = true;
   target_.reset();
@@ -85,7 +85,7 @@ void DeviceEngine::target_ended() {
 void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
   const auto context = stream->context_.lock();
   if (!context || context->status_ != WorkStatus::ok) return;
-  log_line(
+  log_error(
       "device {}: a stream waited for an event of a failed context, so its own context fails, too",
       ordinal_);
   context->status_ = status == WorkStatus::illegal_address ? status : WorkStatus::launch_failed;

@@ -126,8 +126,8 @@ bool TraceWriter::flush() {
     (void)change_end(file_, file_bytes_);
   buffer_.clear();
   if (error == 0) return true;
-  log_line("the trace {} ends early: {}; later events are not recorded", path_,
-           std::strerror(error));
+  log_error("the trace {} ends early: {}; later events are not recorded", path_,
+            std::strerror(error));
   (void)stop_recording(EventReader::trace);
   const LockGuard guard(lock_);
   broken_ = true;

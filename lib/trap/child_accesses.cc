@@ -29,7 +29,7 @@ bool on_child_fault(const AccessFault& fault) {
   if (!is_absent || fault.alternate_stack_bytes < line_stack_bytes) return false;
   const pid_t process = ::getpid();
   if (explained_in.exchange(process) != process)
-    log_line(
+    log_error(
         "process {} {} {:#x}: managed memory is not in a child of fork(); copy what the child "
         "needs to ordinary memory before fork(), or leave the access to the parent",
         process, fault.write ? "wrote to" : "read", fault.address);

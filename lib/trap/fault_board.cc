@@ -183,7 +183,7 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
 }
 
 bool BoardProtector::end_process() {
-  log_line("device process {} does not change access to its memory: it is ended", pid_);
+  log_error("device process {} does not change access to its memory: it is ended", pid_);
   end_process_();
   // Until it has ended, its threads may access the pages.
   (void)wait_for_end(process_, Patience(change_limit_ns, AtLimit::goes_on));

@@ -501,11 +501,11 @@ class Refuse(Case):
                 self.assertIn("cannot write: No space left on device", done.stderr)
 
     def test_an_unknown_command_is_refused_with_the_known_ones(self):
-        self.assert_complaint(wherry("foo"), 2, "wherry has no command 'foo' (commands: info, ")
-        self.assert_complaint(wherry("reply"), 2, "no command 'reply'; did you mean 'replay'?",
+        self.assert_complaint(wherry("foo"), 2, "no command 'wherry foo' (commands: info, ")
+        self.assert_complaint(wherry("reply"), 2, "'wherry reply'; did you mean 'replay'?",
                               "(commands: ", "trace")
         self.assert_complaint(wherry("bench", "polices"), 2, "did you mean 'policies'?",
-                              "wherry bench has no command 'polices'", "oversubscribe")
+                              "there is no command 'wherry bench polices'", "oversubscribe")
         self.assert_complaint(wherry("info", "--jsn"), 2, "--jsn", "wherry --help")
 
     def test_a_misspelt_variable_gets_one_line(self):

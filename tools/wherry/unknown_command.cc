@@ -28,7 +28,7 @@ std::string unknown_command(const CLI::App& app, std::span<const char* const> wo
     const std::string_view nearest =
         impl::nearest_word(word, names, impl::misspelt_max(word.size()));
     const std::string guess = nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
-    return fmt::format("{} has no command '{}'{} (commands: {})", so_far, word, guess,
+    return fmt::format("there is no command '{} {}'{} (commands: {})", so_far, word, guess,
                        fmt::join(names, ", "));
   }
   return {};

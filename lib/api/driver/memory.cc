@@ -65,6 +65,7 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
     throw;
   }
   *dptr = static_cast<CUdeviceptr>(record.base);
+  log_debug("{:#x}+{} is allocated: {}", record.base, record.bytes, name_of(kind));
   return CUDA_SUCCESS;
 }
 
@@ -84,6 +85,7 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
             found.kind == MemoryKind::pooled);
   });
   if (!record) return free_imported(driver, address);
+  log_debug("{:#x}+{} is freed: {}", record->base, record->bytes, name_of(record->kind));
   // Work that was launched earlier may still use the memory.
   driver.wait_for_all_work();
   driver.offers().free_returned();
