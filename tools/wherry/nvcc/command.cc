@@ -111,7 +111,11 @@ class Driver {
 
   Words include_flags() const {
     const std::string base = installation_.include / "wherry";
-    return {"-isystem", base + "/cuda", "-isystem", base, "-isystem", installation_.include};
+    Words flags{"-isystem", base + "/cuda", "-isystem", base};
+    // The compiler looks there in any case, and must do so after the folders of the C++ library.
+    if (installation_.include != "/usr/include")
+      flags.insert(flags.end(), {"-isystem", installation_.include});
+    return flags;
   }
 
   // Only preprocesses: the compiler also writes the files of -MD.
