@@ -28,7 +28,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 class Completion(unittest.TestCase):
     def test_commands(self):
         self.assertIn("info", completions(""))
-        self.assertEqual(completions("re"), ["record", "replay"])
+        self.assertEqual(completions("re"), ["record", "report", "replay"])
         self.assertEqual(completions("bench", "nu"), ["numa"])
 
     def test_options_of_the_command(self):
