@@ -5,17 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string_view>
 
 #include "api/errors.h"
 #include "base/log.h"
+#include "os/memory/mapped_memory.h"
 
 namespace wherry::impl {
 namespace {
 
 // For the longest reason, and names.
 constexpr std::size_t message_bytes_max = reason_bytes_max + 300;
-constinit thread_local std::array<char, message_bytes_max> message{};
+using Message = std::array<char, message_bytes_max>;
+// Thread-local memory is part of each thread's stack (runtime/last_failure.h).
+thread_local MappedPtr<Message> message;
 
 // "cuMemFree", "cudaFree", "wherryPinPages"; not "current".
 bool is_public(std::string_view call) {
@@ -75,9 +79,14 @@ using namespace wherry::impl;
 
 const char* wherryGetLastErrorMessage(void) {
   const LastFailure& last = last_failure;
-  std::array<char, message_bytes_max>& text = message;
-  text[0] = '\0';
-  if (last.call == nullptr) return text.data();
+  if (last.call == nullptr) return "";
+  MappedPtr<Message>& own = message;
+  try {
+    if (own == nullptr) own = make_mapped<Message>();
+  } catch (const std::bad_alloc&) {
+    return text_of(last).description;
+  }
+  Message& text = *own;
   char* const end = text.data() + text.size() - 1;
   char* at = text.data();
   const auto add = [&](std::string_view part) {

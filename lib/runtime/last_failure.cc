@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+
+#include "os/memory/mapped_memory.h"
 
 namespace wherry::impl {
 namespace {
 
-// A reason that is text. Not part of LastFailure: little thread-local memory can be reserved for a
-// library that is loaded late (initial-exec).
+// A reason that is text.
 struct ReasonText {
   std::array<char, reason_bytes_max> text;
   std::size_t bytes = 0;
 };
-constinit thread_local ReasonText reason_text{};
+thread_local MappedPtr<ReasonText> reason_text;
 
 }  // namespace
 
@@ -38,8 +40,13 @@ void detail::note_words(CUresult code, fmt::string_view format, RenderReason ren
 }
 
 void detail::note_text(CUresult code, fmt::string_view format, fmt::format_args values) {
-  ReasonText& reason = reason_text;
-  reason.bytes = render_reason(format, values, reason.text.data(), reason.text.size());
+  MappedPtr<ReasonText>& reason = reason_text;
+  try {
+    if (reason == nullptr) reason = make_mapped<ReasonText>();
+  } catch (const std::bad_alloc&) {
+    return;  // the message will have no reason
+  }
+  reason->bytes = render_reason(format, values, reason->text.data(), reason->text.size());
   LastFailure& last = last_failure;
   last.has_reason = false;
   last.explained = code;
@@ -52,7 +59,7 @@ std::size_t write_reason(char* text, std::size_t bytes) {
   if (!last.has_reason) return 0;
   if (last.render != nullptr)
     return last.render({last.format, last.format_bytes}, last.words, text, bytes);
-  const ReasonText& reason = reason_text;
+  const ReasonText& reason = *reason_text;
   const std::size_t written = std::min(reason.bytes, bytes);
   std::memcpy(text, reason.text.data(), written);
   return written;

@@ -5,7 +5,9 @@
 // the message is the code's general description.
 //
 // A failure costs little: integers are only stored, and formatted when the program asks for the
-// message. Successful calls write two words. Nothing here allocates; the state is the thread's own.
+// message. Successful calls write two words. The state is the thread's own. Text is kept in memory
+// from Linux, which a thread gets with its first such failure: thread-local memory is a part of
+// each thread's stack, and the smallest stack must be large enough for a fault.
 #pragma once
 
 #include <fmt/core.h>
