@@ -22,8 +22,9 @@ namespace {
 
 std::atomic<std::uint64_t> lost_lines = 0;
 
-// What WHERRY_LOG says. One word, so that threads see a whole setting.
-struct Setting {
+// What WHERRY_LOG says. One word, so that threads see a whole setting: clang calls a library for
+// atomic objects of three bytes.
+struct alignas(4) Setting {
   LogLevel level = LogLevel::warning;
   bool is_read = false;
   bool is_set = false;  // lines have the time, the process and the level

@@ -28,7 +28,7 @@ const std::vector<std::vector<int>> casts_of_one{
 Match brief_match() {
   Match match;
   match.until_moved = scaled(20'000);
-  match.moving_limit = std::chrono::milliseconds(scaled(50));
+  match.moving_limit = std::chrono::milliseconds(scaled(30));
   return match;
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("migrating pages between host and device loses and reorders nothing") 
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
     Match match;
-    match.until_moved = scaled(300);
+    match.until_moved = scaled(200);
     course.run(match, {{on_host, 0},
                        {on_host, 0, on_host, 0},
                        {0, on_host, 0, on_host},
@@ -72,7 +72,7 @@ TEST_CASE("migrating pages between two devices loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
     Match match;
-    match.until_moved = scaled(300);
+    match.until_moved = scaled(200);
     course.run(match, {{0, 1}, {0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 0, 0, on_host}});
   });
 }
@@ -88,7 +88,7 @@ TEST_CASE("evicting pages that are in use loses and reorders nothing") {
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
-    match.until_moved = scaled(600);
+    match.until_moved = scaled(400);
     // Pages leave because of eviction, not because the host accesses them often.
     match.visitor = on_host;
     const MatchHooks hooks{{}, [&] { ballast.push(); }};
@@ -130,7 +130,7 @@ TEST_CASE("freeing the neighbour of pages that are in use loses and reorders not
     Course course{roomy_devices, {Step::punch, Step::zero, Step::copy, Step::wake}};
     Rig& rig = course.rig();
     Match match;
-    match.until_moved = scaled(300);
+    match.until_moved = scaled(200);
     const MatchHooks hooks{{}, [&] {
                              std::byte* const neighbour = rig.allocate(impl::page_size);
                              if (*neighbour != std::byte{0})
@@ -167,7 +167,7 @@ TEST_CASE("copying read-mostly pages and collapsing the copies loses and reorder
     Course course{roomy_devices, steps_of_migration};
     Rig& rig = course.rig();
     Match match;
-    match.until_moved = scaled(90);
+    match.until_moved = scaled(60);
     const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                              rig.advise(memory, bytes, {Kind::set_read_mostly, {}});
                            },
@@ -185,7 +185,7 @@ TEST_CASE("setting and unsetting read-mostly during accesses loses and reorders 
     std::size_t bytes = 0;
     bool set = false;
     Match match;
-    match.until_moved = scaled(180);
+    match.until_moved = scaled(120);
     const MatchHooks hooks{
         [&](std::byte* cells, std::size_t size) {
           memory = cells;
@@ -214,7 +214,7 @@ TEST_CASE("mapping pages remotely while they move loses and reorders nothing") {
       rig.advise(memory, bytes, {Kind::set_preferred, places[turns++ % std::size(places)]});
     };
     Match match;
-    match.until_moved = scaled(120);
+    match.until_moved = scaled(80);
     const MatchHooks hooks{[&](std::byte* cells, std::size_t size) {
                              memory = cells;
                              bytes = size;
@@ -233,7 +233,7 @@ TEST_CASE("following pages that move between two devices loses and reorders noth
                    Step::change_view}};
     Rig& rig = course.rig();
     Match match;
-    match.until_moved = scaled(120);
+    match.until_moved = scaled(80);
     const MatchHooks hooks{
         [&](std::byte* memory, std::size_t bytes) {
           rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
@@ -255,7 +255,7 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
-    match.until_moved = scaled(600);
+    match.until_moved = scaled(400);
     const MatchHooks hooks{
         [&](std::byte* memory, std::size_t bytes) {
           rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
@@ -272,7 +272,7 @@ TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
         {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
     Courier courier{course.rig(), everywhere};
     Match match;
-    match.until_moved = scaled(300);
+    match.until_moved = scaled(200);
     course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
                courier.hooks());
   });
@@ -288,7 +288,7 @@ TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
     std::byte* copied = nullptr;
     std::size_t size = 0;
     Match match;
-    match.until_moved = scaled(300);
+    match.until_moved = scaled(200);
     const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                              copied = memory;
                              size = bytes;
@@ -344,7 +344,7 @@ TEST_CASE("giving a block in use one huge page and one entry loses and reorders 
     };
     Match match;
     match.in_whole_blocks = true;
-    match.until_moved = scaled(1800);
+    match.until_moved = scaled(1200);
     const MatchHooks hooks{[&](std::byte* cells, std::size_t bytes) {
                              memory = cells;
                              size = bytes;
@@ -377,7 +377,7 @@ TEST_CASE("giving one huge page to a block whose pages leave loses and reorders 
     unsigned turns = 0;
     Match match;
     match.in_whole_blocks = true;
-    match.until_moved = scaled(300);
+    match.until_moved = scaled(200);
     const MatchHooks hooks{
         [&](std::byte* cells, std::size_t bytes) {
           memory = cells;
@@ -403,7 +403,7 @@ TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") 
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     Match match;
-    match.until_moved = scaled(180);
+    match.until_moved = scaled(120);
     const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                              rig.advise(memory, bytes, {Kind::set_read_mostly, {}});
                              courier.take(memory, bytes);
@@ -420,7 +420,7 @@ TEST_CASE("prefetching pages that are mapped remotely loses and reorders nothing
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     Match match;
-    match.until_moved = scaled(180);
+    match.until_moved = scaled(120);
     const MatchHooks hooks{
         [&](std::byte* memory, std::size_t bytes) {
           rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
