@@ -22,15 +22,15 @@ namespace {
 
 std::atomic<std::uint64_t> lost_lines = 0;
 
-// What WHERRY_LOG says. One word, so that threads see a whole setting: clang calls a library for
-// atomic objects of three bytes.
-struct alignas(4) Setting {
+// What WHERRY_LOG says. One word, so that threads see a whole setting: for an atomic object that is
+// not aligned to its size clang calls a library.
+struct alignas(8) Setting {
   LogLevel level = LogLevel::warning;
   bool is_read = false;
   bool is_set = false;  // lines have the time, the process and the level
 };
 constinit std::atomic<Setting> setting{Setting{}};
-static_assert(std::atomic<Setting>::is_always_lock_free);
+static_assert(std::atomic<Setting>::is_always_lock_free && sizeof(Setting) == 8);
 
 constexpr std::array<std::string_view, 5> level_names{"off", "error", "warning", "info", "debug"};
 
