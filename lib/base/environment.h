@@ -46,6 +46,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"SLURM_PROCID", true, "the MPI rank, without the variables before"},
     {"PATH", true, "where `wherry run` finds the program"},
     {"LD_PRELOAD", true, "what else is preloaded into that program"},
+    {"TERM", true, "whether the terminal can erase a line"},
     {"XDG_CACHE_HOME", false, "where what was measured of this machine is kept"},
     {"HOME", false, "where that is kept without XDG_CACHE_HOME"},
 };

@@ -92,6 +92,8 @@ const char* name_of(LockOrder order) {
       return "addresses";
     case LockOrder::trace:
       return "trace";
+    case LockOrder::shown_names:
+      return "shown_names";
     case LockOrder::marks:
       return "marks";
     case LockOrder::recorder:

@@ -69,6 +69,7 @@ enum class LockOrder : std::uint8_t {
   addresses,         // the table that finds a record by its address
   crowds,            // pages with several pieces of registered memory
   trace,             // names that are not yet written to the trace
+  shown_names,       // the names of memory that other processes see
   marks,             // the texts and ranges that the program marks
   recorder,          // the reader of recorded events
   evictions,         // the reader of the eviction log

@@ -22,8 +22,9 @@ void count_message(Counters& counters, const FaultMessage& message) {
 }  // namespace
 
 void FaultAnswers::count_once(Fault& fault) const {
-  if (!std::exchange(fault.counted, true))
-    count_message(engine_.at(fault.processor).counters, fault.message);
+  if (std::exchange(fault.counted, true)) return;
+  count_message(engine_.at(fault.processor).counters, fault.message);
+  engine_.note_fault(block_of(fault.page));
 }
 
 void FaultAnswers::finish(Fault& fault, PageSpan pages) {

@@ -44,7 +44,9 @@ class Notifier {
 // Any thread may call.
 class Capacity {
  public:
-  explicit Capacity(std::uint64_t pages) : pages_(pages) {}
+  // `reserved`: where the number of reserved pages is kept, initially 0; null: in this object.
+  explicit Capacity(std::uint64_t pages, std::atomic<std::uint64_t>* reserved = nullptr)
+      : pages_(pages), reserved_(reserved == nullptr ? own_reserved_ : *reserved) {}
 
   // From now on `notifier` is notified whenever the number of reserved pages rises above `pages`.
   // `notifier` must outlive this object. To be called before any other thread uses this object.
@@ -108,7 +110,8 @@ class Capacity {
   const std::uint64_t pages_;
   std::uint64_t notify_above_ = 0;
   Notifier* notifier_ = nullptr;
-  std::atomic<std::uint64_t> reserved_{0};
+  std::atomic<std::uint64_t> own_reserved_{0};
+  std::atomic<std::uint64_t>& reserved_;
   std::atomic<std::uint64_t> kept_{0};
   std::atomic<std::uint64_t> tickets_{0};
   std::atomic<std::uint64_t> progress_{0};

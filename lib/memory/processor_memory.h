@@ -9,22 +9,26 @@
 #include "memory/capacity.h"
 #include "memory/counters.h"
 #include "memory/pool.h"
+#include "memory/status_memory.h"
 #include "pages/block_directory.h"
 #include "trap/mapper.h"
 
 namespace wherry::impl {
 
 struct ProcessorMemory {
-  // `page_table`: nothing: the processor has its own.
+  // `page_table`: nothing: the processor has its own. `shown`: where the counters are; null: in
+  // this object, where no other process sees them.
   ProcessorMemory(Processor processor, Mapper& processor_mapper, PoolFile& pool_file,
                   std::uint64_t capacity_pages, BlockDirectory& all_blocks,
-                  std::optional<Processor> page_table = std::nullopt)
+                  std::optional<Processor> page_table = std::nullopt,
+                  ProcessorStatus* shown = nullptr)
       : id(processor),
         table(page_table.value_or(processor)),
         mapper(processor_mapper),
         file(pool_file),
-        capacity(capacity_pages),
-        blocks(all_blocks) {}
+        capacity(capacity_pages, shown == nullptr ? nullptr : &shown->reserved_pages),
+        blocks(all_blocks),
+        counters(shown == nullptr ? own_counters : shown->counters) {}
 
   const Processor id;
   // The processor in whose page table the pages are mapped that this one's threads access: itself,
@@ -34,7 +38,8 @@ struct ProcessorMemory {
   PoolFile& file;
   Capacity capacity;
   BlockDirectory& blocks;  // of all processors
-  alignas(64) Counters counters;
+  alignas(64) Counters own_counters;
+  Counters& counters;
 };
 
 }  // namespace wherry::impl

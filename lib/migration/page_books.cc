@@ -2,8 +2,9 @@
 
 namespace wherry::impl {
 
-PageBooks::PageBooks(std::span<ProcessorMemory* const> processors, const Policy* policy)
-    : count_(static_cast<int>(processors.size())), policy_(policy) {
+PageBooks::PageBooks(std::span<ProcessorMemory* const> processors, const Policy* policy,
+                     BlockActivity* activity)
+    : count_(static_cast<int>(processors.size())), policy_(policy), activity_(activity) {
   for (std::size_t i = 0; i < processors.size(); ++i)
     pools_[i] = std::make_unique<Pool>(*processors[i]);
 }
@@ -32,6 +33,7 @@ ProcessorMask PageBooks::moved(const LockedBlock& block, PageRun run, Processor 
   count(target.migrated_in, run.count);
   count(target.bytes_copied, run.count * page_size);
   if (cause == MoveCause::eviction) count(source.evicted, run.count);
+  note_activity(block.index, run.count, cause);
   return thrashing;
 }
 
@@ -44,6 +46,7 @@ ProcessorMask PageBooks::copied(const LockedBlock& block, PageRun run, Processor
   Counters& counters = at(to).counters;
   count(counters.duplicated, run.count);
   count(counters.bytes_copied, run.count * page_size);
+  note_activity(block.index, run.count, cause);
   note_arrival(block, run, to, held);
   return thrashing;
 }
@@ -54,7 +57,9 @@ void PageBooks::dropped(const LockedBlock& block, const PageMask& pages, Process
   for (const PageRun run : runs_of(pages)) block.state.dropped(p, run);
   give_back(p, pages.count());
   note_departure(block, p, true, cause);
-  if (cause == MoveCause::eviction) count(at(p).counters.evicted, pages.count());
+  if (cause != MoveCause::eviction) return;
+  count(at(p).counters.evicted, pages.count());
+  note_activity(block.index, pages.count(), cause);
 }
 
 void PageBooks::released(const LockedBlock& block, PageRun run) {
@@ -79,6 +84,12 @@ void PageBooks::accessed(const LockedBlock& block, Processor owner) {
   if (owner.is_host()) return;
   resident_blocks(owner).accessed(block.index);
   block.state.prefetched_in = 0;
+}
+
+void PageBooks::note_activity(BlockIndex block, std::uint64_t pages, MoveCause cause) const {
+  if (activity_ == nullptr) return;
+  BlockActivity& its = activity_[block.value];
+  count(cause == MoveCause::eviction ? its.evicted : its.arrived, pages);
 }
 
 ProcessorMask PageBooks::tell_policy(const LockedBlock& block, const Arrival& arrival) {

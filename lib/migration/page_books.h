@@ -21,8 +21,9 @@ namespace wherry::impl {
 class PageBooks {
  public:
   // `processors[i]` is processor i. `policy` is told what becomes of pages; null: there is none.
-  // All outlive this.
-  PageBooks(std::span<ProcessorMemory* const> processors, const Policy* policy);
+  // `activity`: where what happens in each block is counted; null: nowhere. All outlive this.
+  PageBooks(std::span<ProcessorMemory* const> processors, const Policy* policy,
+            BlockActivity* activity);
 
   int processors() const { return count_; }
   ProcessorMemory& at(Processor p) const { return pool(p).memory; }
@@ -47,6 +48,10 @@ class PageBooks {
       REQUIRES(block.state.lock);
   // No pool holds the pages any more, and no processor maps them.
   void released(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
+  // There was a fault in the block. Any thread, without the lock.
+  void faulted(BlockIndex block) const {
+    if (activity_ != nullptr) count(activity_[block.value].faults);
+  }
   // A processor accesses what the owner's pool holds of the block.
   void accessed(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
 
@@ -62,6 +67,8 @@ class PageBooks {
 
   Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
   void give_back(Processor p, std::uint64_t pages) { at(p).capacity.give_back(pages); }
+  // Pages came to a pool, or were evicted from one.
+  void note_activity(BlockIndex block, std::uint64_t pages, MoveCause cause) const;
   ProcessorMask tell_policy(const LockedBlock& block, const Arrival& arrival)
       REQUIRES(block.state.lock);
   // Tell p's pool of pages that came, or left, given whether it held any of the block before.
@@ -72,6 +79,7 @@ class PageBooks {
   std::array<std::unique_ptr<Pool>, max_processors> pools_;
   const int count_;
   const Policy* const policy_;
+  BlockActivity* const activity_;
 };
 
 }  // namespace wherry::impl

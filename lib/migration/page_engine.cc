@@ -41,8 +41,8 @@ EventKind kind_of(PageTransfer::Kind kind) {
 }  // namespace
 
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
-                       const Policy* policy, Clock clock)
-    : page_books_(processors, policy),
+                       const Policy* policy, Clock clock, BlockActivity* activity)
+    : page_books_(processors, policy, activity),
       coherent_(coherent_among(processors)),
       clock_(clock),
       recorder_(layout) {}

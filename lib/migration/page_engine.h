@@ -42,11 +42,11 @@ struct InFlightTransfer {
 
 class PageEngine {
  public:
-  // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy`: as PageBooks
-  // has it; `clock`: when pages arrive. All outlive the engine.
+  // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy` and `activity`:
+  // as PageBooks has them; `clock`: when pages arrive. All outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
                       const ArenaLayout* layout = nullptr, const Policy* policy = nullptr,
-                      Clock clock = now_ns);
+                      Clock clock = now_ns, BlockActivity* activity = nullptr);
 
   // The next four bring the pages of a run to a pool. `reservation` holds at least as many pages of
   // that pool. process_gone: the pages were to be mapped at a processor whose process has ended;
@@ -185,6 +185,8 @@ class PageEngine {
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
   ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
+  // As PageBooks::faulted().
+  void note_fault(BlockIndex block) const { page_books_.faulted(block); }
 
   // Whether a copy of the run is written to p's pool, so that it arrives without being mapped.
   bool is_written(const LockedBlock& block, PageRun run, Processor p) const

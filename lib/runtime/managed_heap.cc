@@ -105,6 +105,7 @@ void ManagedHeap::free_device(std::uintptr_t address) {
   const auto allocation = parts_.address_space.find(*offset_of(address));
   // First: as soon as it is kept another thread may allocate it.
   record_free(address, *allocation);
+  parts_.status.forget_names(address, allocation->bytes);
   const int device = allocation->owner.device->ordinal();
   for (const std::uintptr_t gone : parts_.spare.keep(device, allocation->pages().count, address))
     remove(gone, /*is_known_free=*/true);
@@ -133,6 +134,7 @@ bool ManagedHeap::remove(std::uintptr_t address, bool is_known_free) {
   }
   if (allocation->bytes > block_size) once.reset();
   if (!is_known_free) record_free(address, *allocation);
+  parts_.status.forget_names(address, allocation->bytes);
   const PageSpan pages = allocation->pages();
   wait_for_rest(
       parts_.engine.transfers(), pages,
@@ -154,6 +156,7 @@ std::optional<HostRange> ManagedHeap::allocate_host(std::size_t bytes, bool apar
 }
 
 void ManagedHeap::free_host(const HostRange& range) {
+  parts_.status.forget_names(range.base, range.bytes);
   parts_.host_memory.free(range);
   parts_.budget.release(Processor::host(), round_up(range.bytes, page_size) / page_size);
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "memory/page_owners.h"
+#include "memory/status_board.h"
 #include "migration/advice_effects.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
@@ -50,6 +51,7 @@ class ManagedHeap {
     DeviceSupervisor& devices;
     ModuleVariables& variables;
     SpareMemory& spare;
+    StatusBoard& status;
   };
 
   explicit ManagedHeap(const Parts& parts) : parts_(parts) {}

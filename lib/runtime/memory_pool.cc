@@ -157,6 +157,7 @@ WorkStatus MemoryPool::free(const MemoryRecord& record, const StreamHandle& stre
   auto recording = std::make_shared<Recording>();
   const WorkStatus status = stream.context->device.engine.record(stream.stream, recording);
   if (status != WorkStatus::ok) return status;
+  parts_.runtime.status().forget_names(record.base, record.bytes);
   StreamFrees& frees = frees_[stream.stream->id()];
   frees.context = stream.context;
   frees.frees.push_back(
@@ -166,6 +167,7 @@ WorkStatus MemoryPool::free(const MemoryRecord& record, const StreamHandle& stre
 
 void MemoryPool::free_now(const MemoryRecord& record) {
   const LockGuard guard(lock_);
+  parts_.runtime.status().forget_names(record.base, record.bytes);
   space_.free(record.base);
 }
 

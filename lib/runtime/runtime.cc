@@ -10,6 +10,8 @@
 #include "os/process/permissions.h"
 #include "policy/advice_rules.h"
 #include "policy/fixed_policies.h"
+#include "runtime/policy_machine.h"
+#include "runtime/status_facts.h"
 
 namespace wherry::impl {
 namespace {
@@ -56,7 +58,8 @@ Runtime::ProcessorParts::ProcessorParts(Runtime& runtime, Processor p)
                           : nullptr),
       memory(p, wrapped_mapper ? *wrapped_mapper : runtime.mapper(p),
              wrapped_pool ? *wrapped_pool : runtime.pools_.at(p),
-             runtime.options_.capacity_pages(p), runtime.blocks_, runtime.options_.table_of(p)) {}
+             runtime.options_.capacity_pages(p), runtime.blocks_, runtime.options_.table_of(p),
+             &runtime.status_.processor(p)) {}
 
 Mapper& Runtime::mapper(Processor p) {
   return options_.table_of(p) == p ? trap_->mapper(p) : no_page_table_;
@@ -70,6 +73,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       host_memory_(annex_, placement_.host_nodes(), permissions().userfaultfd()),
       trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, options_.processor_count()),
+      status_(status_facts(options, arena_.layout())),
       address_space_(arena_.layout().row_bytes(), options.stripes().bytes()),
       page_owners_(options.arena_bytes),
       memory_(options.arena_bytes),
@@ -93,7 +97,8 @@ void Runtime::make_engines() {
                                              : &trap_->changer(options_.table_of(Processor{i})));
   }
   const auto make_plain = [this] { return make_plain_backend(CopyMethod::write); };
-  engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get());
+  engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get(), now_ns,
+                                         status_.blocks());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options_.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
   // Threads that evict at the same time do not wait for each other's writes to the host's pool.
@@ -145,9 +150,10 @@ void Runtime::make_memory_parts() {
       ModuleVariables::Parts{pools_, arena_.layout(), *trap_, blocks_, address_space_, page_owners_,
                              memory_, *engine_, *budget_, *devices_});
   spare_memory_ = std::make_unique<SpareMemory>(spare_limits(options_));
-  heap_ = std::make_unique<ManagedHeap>(ManagedHeap::Parts{
-      pools_, arena_.layout(), blocks_, address_space_, page_owners_, memory_, host_memory_,
-      *engine_, *evictor_, *effects_, *budget_, *advice_, *devices_, *variables_, *spare_memory_});
+  heap_ = std::make_unique<ManagedHeap>(
+      ManagedHeap::Parts{pools_, arena_.layout(), blocks_, address_space_, page_owners_, memory_,
+                         host_memory_, *engine_, *evictor_, *effects_, *budget_, *advice_,
+                         *devices_, *variables_, *spare_memory_, status_});
   background_evictor_ = std::make_unique<BackgroundEvictor>(
       *engine_, *evictor_, *sampler_,
       [this](Processor p) { return heap_->give_up_spare(p.ordinal()); });

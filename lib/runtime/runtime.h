@@ -23,6 +23,7 @@
 #include "memory/copy_backend.h"
 #include "memory/page_owners.h"
 #include "memory/staging_memory.h"
+#include "memory/status_board.h"
 #include "migration/access_sampler.h"
 #include "migration/advice_effects.h"
 #include "migration/background_evictor.h"
@@ -92,6 +93,8 @@ class Runtime {
   MemoryRecords& memory() { return memory_; }
   // Pages of the pools, promised to allocations or reserved for memory in files of its own.
   PoolBudget& budget() { return *budget_; }
+  // What other processes may read of this one.
+  StatusBoard& status() { return status_; }
   // Which processors may access devices' own memory.
   AudienceRegistry& audiences() { return *audiences_; }
   // Managed variables of modules.
@@ -166,6 +169,7 @@ class Runtime {
   const std::unique_ptr<Trap> trap_;
   NoPageTable no_page_table_;
   BlockDirectory blocks_;
+  StatusBoard status_;
   AddressSpace address_space_;
   PageOwners page_owners_;
   AttachedThreads attached_threads_{processors_by_cpu(options_.topology)};

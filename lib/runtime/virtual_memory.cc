@@ -221,7 +221,9 @@ CUresult VirtualMemory::unmap(AddressRange place) {
         return to_result(error);
       }
   for (const auto& range : *ranges) {
-    runtime_.memory().take(range->first, [](const MemoryRecord&) { return true; });
+    const auto record =
+        runtime_.memory().take(range->first, [](const MemoryRecord&) { return true; });
+    if (record) runtime_.status().forget_names(record->base, record->bytes);
     mapped_.erase(range);
   }
   return CUDA_SUCCESS;

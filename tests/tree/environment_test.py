@@ -10,7 +10,7 @@ import re
 import sys
 
 ROW = re.compile(r'^    \{"(\w+)", (true|false),', re.MULTILINE)
-DESCRIBED = re.compile(r"^(?:## |- `)([A-Z][A-Z0-9]*_[A-Z_]+|HOME|PATH)\b", re.MULTILINE)
+DESCRIBED = re.compile(r"^(?:## |- `)([A-Z][A-Z0-9]*_[A-Z_]+|HOME|PATH|TERM)\b", re.MULTILINE)
 PRIVILEGED = re.compile(r"^## Privileged programs\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 READS = re.compile(r"\b(?:secure_)?getenv\s*\(")
 SOURCES = {".h", ".cc", ".c", ".hpp"}

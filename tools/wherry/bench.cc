@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include "kept_file.h"
 #include "policies.h"
 
 #include <wherry/wherry.h>
@@ -8,6 +9,12 @@
 
 namespace wherry::tool {
 namespace {
+
+void add_svg(CLI::App& command, std::string& file) {
+  command.add_option("--svg", file, "Also write a plot of the results to this file")
+      ->type_name("FILE")
+      ->check(CLI::Validator([](std::string& path) { return why_not_saved(path); }, ""));
+}
 
 CLI::App* add_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {
   CLI::App* prefetch = bench.add_subcommand(
@@ -41,6 +48,7 @@ CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   add_policy(*oversubscribe);
+  add_svg(*oversubscribe, options.svg);
   oversubscribe->add_flag("--json", options.json, "Print one JSON object");
   return oversubscribe;
 }
@@ -67,6 +75,7 @@ CLI::App* add_policies(CLI::App& bench, PolicyBenchOptions& options) {
                    "Keep a trace of each workload in this folder, under its best policy")
       ->check(CLI::ExistingDirectory)
       ->type_name("FOLDER");
+  add_svg(*policies, options.svg);
   policies->add_flag("--json", options.json, "Print one JSON object");
   return policies;
 }
@@ -102,6 +111,7 @@ CLI::App* add_numa(CLI::App& bench, NumaBenchOptions& options) {
   numa->add_option("--method", options.methods, "Which methods; all by default")
       ->type_name("fault|prefetch|move_pages")
       ->check(CLI::IsMember({"fault", "prefetch", "move_pages"}));
+  add_svg(*numa, options.svg);
   numa->add_flag("--json", options.json, "Print one JSON object");
   return numa;
 }

@@ -15,6 +15,7 @@
 #include "complain.h"
 #include "measure/machine.h"
 #include "os/memory/memory_limit.h"
+#include "progress.h"
 #include "warm_memory.h"
 
 namespace wherry::tool {
@@ -184,17 +185,18 @@ int run_bench_all(const AllBenchOptions& options) {
   const BenchScale scale = scale_for(options.bytes);
   std::vector<Answer> answers;
   std::vector<std::string> errors;
+  Progress progress;
   const double seconds = seconds_of([&] {
     if (std::ranges::any_of(groups, &QuestionGroup::uses_large_memory))
-      warm_up_memory(resident_most * scale.bytes);
+      warm_up_memory(resident_most * scale.bytes, progress);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      show_progress(fmt::format("{} of {}: {}", i + 1, groups.size(), groups[i].name));
+      progress.enter_step(i + 1, groups.size());
+      progress.show(groups[i].name);
       for (Answer& answer : answers_of(groups[i], options, scale)) {
         if (!answer.error.empty()) errors.push_back(answer.question.key + ": " + answer.error);
         answers.push_back(std::move(answer));
       }
     }
-    show_progress("");
   });
   const int printed =
       print_out(options.json ? as_json(answers, scale, seconds) : as_text(answers, scale, seconds));

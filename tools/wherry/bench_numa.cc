@@ -15,6 +15,7 @@
 #include "bench_report.h"
 #include "complain.h"
 #include "os/memory/numa.h"
+#include "progress.h"
 
 namespace wherry::tool {
 namespace {
@@ -207,6 +208,41 @@ std::string measure(Result& result, const std::string& method, const Path& path,
   });
 }
 
+double bytes_per_second(const Result& result, const NumaBenchOptions& options) {
+  return static_cast<double>(options.bytes) / result.seconds;
+}
+
+// The rows of the plot of a measured path, one for each panel; values are missing.
+struct PathRows {
+  PlotRow bandwidth;
+  PlotRow latency;
+
+  PathRows(int source, int target, std::size_t methods)
+      : bandwidth{fmt::format("node {} to {}", source, target),
+                  std::vector<double>(methods, no_value)},
+        latency(bandwidth) {}
+
+  void set(std::size_t method, const Result& result, const NumaBenchOptions& options) {
+    bandwidth.values[method] = bytes_per_second(result, options) / (1 << 30);
+    latency.values[method] = result.latency * 1e6;
+  }
+};
+
+Plot to_plot(const std::vector<PathRows>& rows, const std::vector<std::string>& methods,
+             const NumaBenchOptions& options) {
+  PlotPanel bandwidth{"bandwidth (GiB/s)", PlotAxis::linear, methods, {}};
+  PlotPanel latency{
+      fmt::format("time to move one page of {} (us)", options.page), PlotAxis::linear, methods, {}};
+  for (const PathRows& row : rows) {
+    bandwidth.rows.push_back(row.bandwidth);
+    latency.rows.push_back(row.latency);
+  }
+  return {"Moving pages between NUMA nodes",
+          fmt::format("{}; {} MiB in pages of {}", describe_machine(), options.bytes >> 20,
+                      options.page),
+          {std::move(bandwidth), std::move(latency)}};
+}
+
 // The nodes at which a path may begin or end. Empty: there is no such node; an error line was
 // printed.
 std::vector<int> nodes_for(std::optional<int> asked) {
@@ -237,12 +273,12 @@ class Table {
                           "one page, us", "all, GiB/s")) {}
 
   void add(const Path& path, const std::string& method, const Result& result) {
-    const double rate = static_cast<double>(options_.bytes) / result.seconds;
     begin_row(path, method);
-    text_ += fmt::format("{:>13.2f}{:>12.2f}\n", result.latency * 1e6, rate / (1 << 30));
+    text_ += fmt::format("{:>13.2f}{:>12.2f}\n", result.latency * 1e6,
+                         bytes_per_second(result, options_) / (1 << 30));
     Json row = json_row(path, method);
     row["latency_us"] = result.latency * 1e6;
-    row["bytes_per_second"] = rate;
+    row["bytes_per_second"] = bytes_per_second(result, options_);
     rows_.push_back(std::move(row));
   }
   void add_absent(const Path& path, const std::string& method, const std::string& reason) {
@@ -305,21 +341,32 @@ int run_bench_numa(const NumaBenchOptions& options) {
   if (methods.empty()) methods.assign(std::begin(all_methods), std::end(all_methods));
 
   Table table(options);
+  std::vector<PathRows> plotted;
+  Progress progress;
+  std::size_t step = 0;
   for (const int source : from)
-    for (const int target : to)
-      for (const std::string& method : methods) {
-        const Path path{source, target};
+    for (const int target : to) {
+      const Path path{source, target};
+      plotted.emplace_back(source, target, methods.size());
+      for (std::size_t i = 0; i < methods.size(); ++i) {
+        const std::string& method = methods[i];
+        ++step;
         if (const std::string reason = reason_of_absence(method, path); !reason.empty()) {
           table.add_absent(path, method, reason);
           continue;
         }
+        progress.enter_step(step, from.size() * to.size() * methods.size());
+        progress.show(fmt::format("{} from node {} to node {}", method, source, target));
         Result result;
         const std::string wrong = measure(result, method, path, options);
         if (!wrong.empty())
           return complain(
               fmt::format("{} from node {} to node {}: {}", method, source, target, wrong));
         table.add(path, method, result);
+        plotted.back().set(i, result, options);
       }
+    }
+  if (!save_plot(to_plot(plotted, methods, options), options.svg)) return exit_failed;
   return table.print(nodes_for({}).size() == 1);
 }
 

@@ -18,6 +18,7 @@ struct NumaBenchOptions {
   std::uint64_t bytes = std::uint64_t{64} << 20;
   std::string page = "4K";           // 4K or 2M
   std::vector<std::string> methods;  // fault, prefetch, move_pages; empty: all
+  std::string svg;                   // the file for a plot; empty: none
   bool json = false;
 };
 

@@ -16,6 +16,7 @@
 #include "complain.h"
 #include "policies.h"
 #include "policy/policies.h"
+#include "progress.h"
 #include "workloads.h"
 
 namespace wherry::tool {
@@ -89,11 +90,13 @@ struct Row {
 std::variant<Row, std::string> measure(const Workload& workload,
                                        const std::vector<std::string>& policies,
                                        const replay::CostModel& costs,
-                                       const PolicyBenchOptions& options) {
+                                       const PolicyBenchOptions& options, Progress& progress) {
   Row row{&workload, std::vector<Result>(policies.size()), 0};
   // The policies take turns, so that other load on the machine affects all of them.
   for (int round = 0; round < options.rounds; ++round)
     for (std::size_t i = 0; i < policies.size(); ++i) {
+      progress.show(fmt::format("{} under {}: round {} of {}", workload.name, policies[i],
+                                round + 1, options.rounds));
       Result result;
       // A policy lasts as long as its process.
       const std::string wrong = run_apart(result, [&](Result& its) {
@@ -103,6 +106,7 @@ std::variant<Row, std::string> measure(const Workload& workload,
       if (!wrong.empty()) return fmt::format("{} under {}: {}", workload.name, policies[i], wrong);
       if (result.seconds < row.results[i].seconds) row.results[i] = result;
     }
+  progress.show(fmt::format("{}: what it would be if the future were known", workload.name));
   const std::string trace =
       options.traces.empty() ? "" : fmt::format("{}/{}", options.traces, workload.name);
   const auto oracle =
@@ -117,6 +121,13 @@ std::variant<Row, std::string> measure(const Workload& workload,
 double geometric_mean(const std::vector<Row>& rows, std::size_t policy) {
   double sum = 0;
   for (const Row& row : rows) sum += std::log(row.of_best(policy));
+  return std::exp(sum / static_cast<double>(rows.size()));
+}
+
+// The geometric mean over all workloads of the oracle's time divided by that of the best policy.
+double geometric_mean_of_oracle(const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows) sum += std::log(row.oracle_share);
   return std::exp(sum / static_cast<double>(rows.size()));
 }
 
@@ -160,6 +171,23 @@ Json to_json(const Row& row, const std::vector<std::string>& policies) {
            {{"seconds", row.best() * row.oracle_share}, {"best_of_oracle", 1 / row.oracle_share}}}};
 }
 
+Plot to_plot(const std::vector<Row>& rows, const std::vector<std::string>& policies, int rounds) {
+  PlotPanel panel{"time, divided by that of the best policy", PlotAxis::logarithmic, policies, {}};
+  panel.series.emplace_back("oracle (predicted)");
+  PlotRow mean{"geometric mean", {}};
+  for (const Row& row : rows) {
+    PlotRow& its = panel.rows.emplace_back(PlotRow{row.workload->name, {}});
+    for (std::size_t i = 0; i < policies.size(); ++i) its.values.push_back(row.of_best(i));
+    its.values.push_back(row.oracle_share);
+  }
+  for (std::size_t i = 0; i < policies.size(); ++i) mean.values.push_back(geometric_mean(rows, i));
+  mean.values.push_back(geometric_mean_of_oracle(rows));
+  panel.rows.push_back(std::move(mean));
+  return {"Workloads under each policy",
+          fmt::format("{}; best of {} rounds", describe_machine(), rounds),
+          {std::move(panel)}};
+}
+
 std::vector<std::string> built_in_names() {
   std::vector<std::string> names;
   for (const impl::PolicyDescription& policy : impl::built_in_policies())
@@ -178,19 +206,14 @@ std::variant<std::vector<Row>, std::string> measure_all(
   auto costs = costs_here();
   if (auto* wrong = std::get_if<std::string>(&costs)) return std::move(*wrong);
   std::vector<Row> rows;
+  Progress progress;
   for (const Workload* workload : workloads) {
-    auto row = measure(*workload, policies, std::get<replay::CostModel>(costs), options);
+    progress.enter_step(rows.size() + 1, workloads.size());
+    auto row = measure(*workload, policies, std::get<replay::CostModel>(costs), options, progress);
     if (auto* wrong = std::get_if<std::string>(&row)) return std::move(*wrong);
     rows.push_back(std::move(std::get<Row>(row)));
   }
   return rows;
-}
-
-// The geometric mean over all workloads of the oracle's time divided by that of the best policy.
-double geometric_mean_of_oracle(const std::vector<Row>& rows) {
-  double sum = 0;
-  for (const Row& row : rows) sum += std::log(row.oracle_share);
-  return std::exp(sum / static_cast<double>(rows.size()));
 }
 
 }  // namespace
@@ -210,6 +233,7 @@ int run_bench_policies(const PolicyBenchOptions& options) {
   const auto measured = measure_all(*chosen, policies, options);
   if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
   const auto& rows = std::get<std::vector<Row>>(measured);
+  if (!save_plot(to_plot(rows, policies, options.rounds), options.svg)) return exit_failed;
   if (!options.json) return print_out(to_text(rows, policies, options.rounds));
   Json json{{"machine", describe_machine()},
             {"rounds", options.rounds},

@@ -17,6 +17,7 @@ struct PolicyBenchOptions {
   int rounds = 3;
   std::uint64_t seed = 1;
   std::string traces;  // if not empty: a folder, which keeps a trace of each workload
+  std::string svg;     // the file for a plot; empty: none
   bool json = false;
 };
 

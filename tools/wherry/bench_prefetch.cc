@@ -12,6 +12,7 @@
 #include "bench_report.h"
 #include "complain.h"
 #include "managed_words.h"
+#include "progress.h"
 
 namespace wherry::tool {
 namespace {
@@ -37,12 +38,17 @@ class PrefetchBench {
                                options_.bytes >> 20, options_.device);
     report.machine = describe_machine();
     rows_ = &report.rows;
-    measure_memcpy();
-    measure_prefetch();
-    measure_touch();
-    measure_untouched();
-    measure_overlap();
-    measure_latency();
+    Progress progress;
+    const auto measure = [&](const char* what, void (PrefetchBench::*step)()) {
+      progress.show(what);
+      (this->*step)();
+    };
+    measure("memcpy", &PrefetchBench::measure_memcpy);
+    measure("prefetches", &PrefetchBench::measure_prefetch);
+    measure("faults", &PrefetchBench::measure_touch);
+    measure("prefetches of untouched memory", &PrefetchBench::measure_untouched);
+    measure("prefetches beside kernels", &PrefetchBench::measure_overlap);
+    measure("faults beside prefetches", &PrefetchBench::measure_latency);
     return report;
   }
 

@@ -19,6 +19,7 @@
 #include "measure/machine.h"
 #include "os/memory/memory_limit.h"
 #include "programs.h"
+#include "progress.h"
 #include "temporary_folder.h"
 #include "timed_run.h"
 #include "warm_memory.h"
@@ -194,17 +195,19 @@ class Runner {
   Outcome first_;  // before it was measured, without Wherry
 };
 
-Row measure(const Program& program, const fs::path& folder, const ProgramBenchOptions& options) {
+Row measure(const Program& program, const fs::path& folder, const ProgramBenchOptions& options,
+            Progress& progress) {
   const std::vector<Way> all = ways(options);
   Row row{&program, std::vector<WayResult>(all.size()), Json::object()};
   const Runner runner(program, folder);
   for (int round = 0; round < options.rounds; ++round) {
-    show_progress(fmt::format("{}: round {} of {}", program.name, round + 1, options.rounds));
     // Every second round is in the opposite order, so that a trend of the machine's speed favours
     // none.
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t way = round % 2 == 0 ? i : all.size() - 1 - i;
       const bool is_last = round + 1 == options.rounds;
+      progress.show(fmt::format("{} ({}): round {} of {}", program.name, all[way].name, round + 1,
+                                options.rounds));
       runner.add_run(all[way], row.ways[way], is_last ? options.traces : std::string());
       if (way == 1) row.report = runner.report();
     }
@@ -368,18 +371,19 @@ int run_bench_programs(const ProgramBenchOptions& options) {
   const std::vector<Way> all = ways(options);
   std::vector<Row> rows;
   std::vector<std::string> errors;
-  warm_up_memory(std::min(warmed_most, impl::available_memory() / 2));
+  Progress progress;
+  warm_up_memory(std::min(warmed_most, impl::available_memory() / 2), progress);
   for (const Program* program : *chosen) {
+    progress.enter_step(rows.size() + 1, chosen->size());
     if (!is_installed(*program)) {
       rows.push_back({program, {}, {}});
       continue;
     }
     const TemporaryFolder folder("wherry-bench");
-    rows.push_back(measure(*program, folder.path() / "in", options));
+    rows.push_back(measure(*program, folder.path() / "in", options, progress));
     if (const std::string wrong = why_wrong(rows.back(), all); !wrong.empty())
       errors.push_back(wrong);
   }
-  show_progress("");
   const int printed =
       print_out(options.json ? as_json(rows, all, options) : as_text(rows, all, options));
   for (const std::string& error : errors) complain(error);

@@ -2,13 +2,14 @@
 
 #include <fmt/core.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
+
+#include "complain.h"
+#include "kept_file.h"
 
 namespace wherry::tool {
 namespace {
@@ -34,10 +35,11 @@ std::string describe_machine() {
                      std::thread::hardware_concurrency());
 }
 
-void show_progress(const std::string& what) {
-  if (::isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r\033[K{}", what);
-  std::fflush(stderr);
+bool save_plot(const Plot& plot, const std::string& file) {
+  if (file.empty()) return true;
+  const std::string wrong = save_kept(to_svg(plot), file);
+  if (!wrong.empty()) (void)complain(wrong);
+  return wrong.empty();
 }
 
 double quantile(std::vector<double> values, double part) {

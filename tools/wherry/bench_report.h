@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "svg_plot.h"
+
 namespace wherry::tool {
 
 // One result. A value of 0 does not apply and is not printed.
@@ -29,8 +31,9 @@ struct BenchReport {
 // "Linux 6.1.0, 2 CPUs".
 std::string describe_machine();
 
-// Writes one line to stderr, which the next one replaces, if that is a terminal.
-void show_progress(const std::string& what);
+// Saves the plot if the user has named a file for it (--svg). Returns false if that fails; an error
+// line was printed then.
+[[nodiscard]] bool save_plot(const Plot& plot, const std::string& file);
 
 std::string as_text(const BenchReport& report);
 std::string as_json(const BenchReport& report);

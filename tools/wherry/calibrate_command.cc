@@ -7,6 +7,7 @@
 #include "cost_file.h"
 #include "kept_file.h"
 #include "node_bandwidth.h"
+#include "progress.h"
 
 namespace wherry::tool {
 namespace {
@@ -52,6 +53,8 @@ std::string keep_node_speeds(std::string& text) {
   if (std::ranges::count_if(machine.nodes, &impl::NumaNode::has_memory) < 2) return {};
   const std::string path = impl::node_speeds_file();
   if (path.empty()) return "there is no home directory for the speeds of the nodes: set HOME";
+  Progress progress;
+  progress.show("how fast the memory of each node is");
   const auto measured = measure_node_speeds(machine);
   if (const auto* wrong = std::get_if<std::string>(&measured)) return *wrong;
   const auto& speeds = std::get<impl::NodeSpeeds>(measured);

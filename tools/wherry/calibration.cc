@@ -12,6 +12,7 @@
 
 #include "apart.h"
 #include "bench_report.h"
+#include "progress.h"
 
 namespace wherry::tool {
 namespace {
@@ -284,11 +285,16 @@ std::variant<replay::CostModel, std::string> calibrate() {
   std::array<Remote, regions.size()> remote;
   Capacity capacity;
   std::string wrong;
+  Progress progress;
   for (std::size_t i = 0; i < regions.size() && wrong.empty(); ++i) {
+    progress.enter_step(i + 1, regions.size() + 1);
+    progress.show(fmt::format("what a fault costs that moves {} pages", regions[i]));
     wrong = run_apart(moves[i], [&](Moves& result) { result = measure_moves(regions[i]); });
     if (wrong.empty())
       wrong = run_apart(remote[i], [&](Remote& result) { result = measure_remote(regions[i]); });
   }
+  progress.enter_step(regions.size() + 1, regions.size() + 1);
+  progress.show("what an eviction costs");
   if (wrong.empty())
     wrong = run_apart(capacity, [](Capacity& result) { result = measure_capacity(); });
   if (!wrong.empty()) return wrong;

@@ -13,6 +13,7 @@
 #include "managed_solve.h"
 #include "matrix_market.h"
 #include "phases.h"
+#include "progress.h"
 #include "vectors.h"
 
 namespace wherry::tool {
@@ -75,11 +76,14 @@ int run_cg(const CgOptions& options) {
   const int devices = options.devices == 0 ? available : options.devices;
   const std::size_t iterations_max = iterations_per_row * matrix.rows;
 
+  Progress progress;
+  progress.show("solving in managed memory");
   PhaseRecorder recorder(library);
   const SolveOptions solve{devices, options.advise, options.tolerance, iterations_max};
   const ManagedSolution managed =
       solve_managed(csr.view(), inverse_diagonal, solve, library, recorder);
 
+  progress.show("solving in ordinary memory, to compare");
   recorder.enter(Phase::check);
   Vectors<OrdinaryArray> ordinary(inverse_diagonal);
   const auto multiply = [&] {

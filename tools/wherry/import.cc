@@ -21,6 +21,7 @@
 #include "import/perf_accesses.h"
 #include "import/processor_rules.h"
 #include "os/files/new_file.h"
+#include "progress.h"
 #include "trial_file.h"
 
 namespace wherry::tool {
@@ -166,6 +167,8 @@ int run_import(const ImportOptions& options) {
       .version = WHERRY_VERSION,
       .devices = options.devices == 0 ? std::max(named, 1) : options.devices,
       .capacity = options.capacity};
+  Progress progress;
+  progress.show("writing the trace");
   importing::ImportedCounts counts;
   if (const int error = write(accesses, machine, options.output, counts))
     return complain(why_not_written(options.output, error));

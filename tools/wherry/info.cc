@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "byte_text.h"
 #include "complain.h"
 #include "runtime/device_uuid.h"
 #include "survey.h"
@@ -15,14 +16,6 @@ namespace wherry::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string bytes_text(std::uint64_t bytes) {
-  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit) value /= 1024;
-  return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 1, units[unit]);
-}
 
 std::string limit_text(std::uint64_t limit) {
   return limit == 0 ? "unlimited" : fmt::to_string(limit);

@@ -15,10 +15,12 @@
 #include "info.h"
 #include "nvcc/command.h"
 #include "policies.h"
+#include "progress.h"
 #include "record.h"
 #include "replay_command.h"
 #include "report_command.h"
 #include "run.h"
+#include "top.h"
 #include "trace.h"
 #include "unknown_command.h"
 
@@ -88,6 +90,8 @@ int run(int argc, char** argv) {
   CLI::App* calibrate = add_calibrate(app, calibrate_options);
   ReplayOptions replay_options;
   CLI::App* replay = add_replay(app, replay_options);
+  TopOptions top_options;
+  CLI::App* top = add_top(app, top_options);
 
   app.add_subcommand("nvcc", "Compile CUDA sources for Wherry's devices, with nvcc's options")
       ->prefix_command();
@@ -108,6 +112,7 @@ int run(int argc, char** argv) {
   }
   // `wherry record` and `wherry run` leave these messages to the program that they run.
   if (!record->parsed() && !run->parsed()) impl::complain_about_environment();
+  if (impl::environment("TERM") != "dumb") permit_progress();
   if (cg->parsed()) return run_cg(cg_options);
   if (bench->parsed()) return run_bench(bench_options);
   if (policies->parsed()) return run_policies(policies_json);
@@ -118,6 +123,7 @@ int run(int argc, char** argv) {
   if (import_command->parsed()) return run_import(import_options);
   if (calibrate->parsed()) return run_calibrate(calibrate_options);
   if (replay->parsed()) return run_replay(replay_options);
+  if (top->parsed()) return run_top(top_options);
   return run_info(info_json);
 }
 

@@ -14,6 +14,7 @@
 #include "access_trace.h"
 #include "bench_report.h"
 #include "complain.h"
+#include "progress.h"
 #include "reference_replacement.h"
 
 namespace wherry::tool {
@@ -184,6 +185,25 @@ std::string table_row(const Load& load, const Result& result, double prefetch) {
                      result.bytes_per_second / prefetch);
 }
 
+// Without rows.
+Plot empty_plot(std::size_t capacity, int rounds) {
+  return {"A device works on more memory than it holds",
+          fmt::format("{}; capacity {} MiB, {} rounds", describe_machine(), capacity >> 20, rounds),
+          {{"hit rate (accesses to blocks that are there)",
+            PlotAxis::linear,
+            {"this device", "LRU", "random replacement", "optimum"},
+            {}},
+           {"bandwidth (MiB/s)", PlotAxis::linear, {"this device", "a prefetch"}, {}}}};
+}
+
+void add_to_plot(Plot& plot, const Load& load, const Result& result, double prefetch) {
+  const std::string label = fmt::format("{}, {}x the capacity", load.order, load.size);
+  plot.panels[0].rows.push_back(
+      {label, {result.hit_rate, result.lru, result.random, result.optimum}});
+  plot.panels[1].rows.push_back(
+      {label, {result.bytes_per_second / (1 << 20), prefetch / (1 << 20)}});
+}
+
 Json json_row(const Load& load, const Result& result, double prefetch) {
   return {{"order", load.order},
           {"size_in_capacities", load.size},
@@ -210,16 +230,24 @@ int run_oversubscribe(const OversubscribeOptions& options) {
                     "most {} GiB with WHERRY_DEVICES",
                     capacity >> 30, capacity_max >> 30));
   }
+  Progress progress;
+  progress.show("prefetches");
   const double prefetch = bench.prefetch_bandwidth();
   std::string text =
       fmt::format("device 0 holds {} MiB; a prefetch to it brings {:.0f} MiB/s\n\n{}",
                   capacity >> 20, prefetch / (1 << 20), table_head());
   Json rows = Json::array();
-  for (const Load& load : bench.loads()) {
+  Plot plot = empty_plot(capacity, options.rounds);
+  const std::vector<Load> loads = bench.loads();
+  for (const Load& load : loads) {
+    progress.enter_step(rows.size() + 1, loads.size());
+    progress.show(fmt::format("{} of {}x the capacity", load.order, load.size));
     const Result result = bench.measure(load);
     text += table_row(load, result, prefetch);
     rows.push_back(json_row(load, result, prefetch));
+    add_to_plot(plot, load, result, prefetch);
   }
+  if (!save_plot(plot, options.svg)) return exit_failed;
   if (!options.json) return print_out(text);
   const Json report{{"capacity_bytes", capacity},
                     {"rounds", options.rounds},

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace wherry::tool {
 
@@ -12,6 +13,7 @@ inline constexpr int oversubscribe_rounds_max = 1000;
 struct OversubscribeOptions {
   int rounds = 10;
   std::uint64_t seed = 1;
+  std::string svg;  // the file for a plot; empty: none
   bool json = false;
 };
 

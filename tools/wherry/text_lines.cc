@@ -1,6 +1,7 @@
 #include "text_lines.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <charconv>
@@ -11,6 +12,7 @@ namespace wherry::tool {
 namespace {
 
 constexpr std::size_t longest_line = 65536;
+constexpr std::uint64_t lines_between_progress = 4096;
 
 bool is_space(char c) {
   return c == ' ' || c == '\t';
@@ -27,7 +29,20 @@ void fail(std::uint64_t line, std::string reason) {
   throw MalformedText{{line, std::move(reason)}};
 }
 
+LineReader::LineReader(std::FILE* stream) : stream_(stream) {
+  struct stat status {};
+  const int fd = ::fileno(stream);
+  if (fd >= 0 && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+    bytes_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void LineReader::show_progress() {
+  const off_t at = ::ftello(stream_);
+  progress_.show_part("reading the file", at < 0 ? 0 : static_cast<std::uint64_t>(at), bytes_);
+}
+
 std::optional<std::string_view> LineReader::next() {
+  if (number_ % lines_between_progress == 0) show_progress();
   line_.clear();
   int c;
   while ((c = ::getc_unlocked(stream_)) != EOF && c != '\n') {

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "progress.h"
+
 namespace wherry::tool {
 
 struct TextError {
@@ -24,10 +26,10 @@ struct MalformedText {
 };
 [[noreturn]] void fail(std::uint64_t line, std::string reason);
 
-// Lines of a stream, numbered from 1, of bounded length.
+// Lines of a stream, numbered from 1, of bounded length. Shows how far it is (progress.h).
 class LineReader {
  public:
-  explicit LineReader(std::FILE* stream) : stream_(stream) {}
+  explicit LineReader(std::FILE* stream);
 
   // Of the latest line.
   std::uint64_t number() const { return number_; }
@@ -36,7 +38,11 @@ class LineReader {
   std::optional<std::string_view> next();
 
  private:
-  std::FILE* stream_;
+  void show_progress();
+
+  std::FILE* const stream_;
+  std::uint64_t bytes_ = 0;  // of the file; 0: unknown
+  Progress progress_;
   std::string line_;
   std::uint64_t number_ = 0;
 };

@@ -10,18 +10,41 @@
 #include <system_error>
 #include <utility>
 
+#include "progress.h"
 #include "trace_source.h"
 
 namespace wherry::tool {
 
+namespace {
+
+struct OpenFile {
+  explicit OpenFile(const std::string& name) : path(name) {}
+
+  const std::string path;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "rb"),
+                                                             std::fclose};
+  const std::uintmax_t bytes = size_or_0(path);
+  std::uintmax_t done = 0;
+  Progress progress;
+
+  // Of a pipe: 0.
+  static std::uintmax_t size_or_0(const std::string& path) {
+    std::error_code unknown;
+    const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+    return unknown ? 0 : size;
+  }
+};
+
+}  // namespace
+
 TraceStream::ReadBytes read_file(const std::string& path) {
-  const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "rb"), [](std::FILE* opened) {
-    if (opened != nullptr) std::fclose(opened);
-  });
-  if (!file) throw std::system_error(errno, std::generic_category(), path);
-  return [file, path](std::span<std::byte> bytes) {
-    const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
-    if (std::ferror(file.get()) != 0) throw std::system_error(errno, std::generic_category(), path);
+  const auto opened = std::make_shared<OpenFile>(path);
+  if (!opened->file) throw std::system_error(errno, std::generic_category(), path);
+  return [opened](std::span<std::byte> bytes) {
+    const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), opened->file.get());
+    if (std::ferror(opened->file.get()) != 0)
+      throw std::system_error(errno, std::generic_category(), opened->path);
+    opened->progress.show_part("reading the trace", opened->done += got, opened->bytes);
     return got;
   };
 }

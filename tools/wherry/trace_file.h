@@ -8,8 +8,8 @@
 
 namespace wherry::tool {
 
-// Opens the file, and reads it from its start to its end. Throws std::system_error, as each call of
-// the result does; its text is one line that names the file.
+// Opens the file, and reads it from its start to its end; a terminal shows how far it is. Throws
+// std::system_error, as each call of the result does; its text is one line that names the file.
 TraceStream::ReadBytes read_file(const std::string& path);
 
 // Reads the trace in the file. A string: one line with the error. Throws std::bad_alloc.

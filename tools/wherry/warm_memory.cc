@@ -1,13 +1,12 @@
 #include "warm_memory.h"
 
 #include "apart.h"
-#include "bench_report.h"
 #include "measure/plain_memory.h"
 
 namespace wherry::tool {
 
-void warm_up_memory(std::uint64_t bytes) {
-  show_progress("warming up memory");
+void warm_up_memory(std::uint64_t bytes, Progress& progress) {
+  progress.show("warming up memory");
   int nothing = 0;
   (void)run_apart(nothing,
                   [&](int&) { bench::PlainMemory(bytes, bench::PlainMemory::Pages::huge).fill(); });

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 
+#include "progress.h"
+
 namespace wherry::tool {
 
 // Writes so many bytes of huge pages in a process of its own, which then ends. A failure shows
 // again where the memory is needed. Requires: the library has not been started. Throws
 // std::system_error.
-void warm_up_memory(std::uint64_t bytes);
+void warm_up_memory(std::uint64_t bytes, Progress& progress);
 
 }  // namespace wherry::tool

@@ -191,6 +191,9 @@ CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name) {
     if (bytes == 0 || !record || bytes > record->start_of_range(address) + record->bytes - address)
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "the range {:#x}+{} is empty, or not inside one live allocation", address, bytes);
+    Runtime& runtime = driver.runtime();
+    runtime.status().name(address, bytes, runtime.heap().offset_of(address).value_or(not_in_arena),
+                          {name, length});
     if (TraceWriter* const trace = driver.trace())
       trace->name({TraceName::Kind::range, now_ns(), address, bytes, std::string(name, length)});
     return CUDA_SUCCESS;

@@ -15,7 +15,7 @@ namespace {
 bool is_of_the_library(const MappedRange& mapping) {
   const auto begins = [&](std::string_view start) { return mapping.name.starts_with(start); };
   return mapping.shared && (begins("/wherry-pool-") || begins("/memfd:wherry-pool-") ||
-                            begins("/memfd:wherry-page-owners"));
+                            begins("/memfd:wherry-page-owners") || begins("/memfd:wherry-status"));
 }
 
 template <typename Visit>

@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
-#include "os/files/fd.h"
 #include "os/memory/shared_memory.h"
 #include "os/process/resource_limits.h"
 
 namespace wherry::impl {
 
-PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes) : bytes_(bytes) {
-  const Fd file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes, Fd* kept)
+    : bytes_(bytes) {
+  Fd file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) throw_errno(errno, "memfd_create " + name);
   if (const int error = set_file_size(file.get(), bytes)) throw_errno(error, "size of " + name);
   start_ = map_shared(file.get(), bytes, Access::write, name);
@@ -26,6 +27,7 @@ PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes) : b
       throw_errno(errno, "F_ADD_SEALS of " + name);
     if (::madvise(start_, bytes, MADV_DONTFORK) != 0) throw_errno(errno, "madvise of " + name);
     shown_ = map_shared(file.get(), bytes, Access::read, name);
+    if (kept != nullptr) *kept = std::move(file);
   } catch (...) {
     ::munmap(start_, bytes);
     throw;

@@ -1,17 +1,20 @@
-// Memory that this process writes and its device processes only read: a mapped memfd whose name
-// appears in /proc/PID/maps. Initially zero. Linux refuses write access to device processes, even
-// if they request it with mprotect().
+// Memory that this process writes and other processes, mainly its devices, only read: a mapped
+// memfd whose name appears in /proc/PID/maps. Initially zero. Linux refuses write access to other
+// processes, even if they request it with mprotect().
 #pragma once
 
 #include <cstddef>
 #include <string>
 
+#include "os/files/fd.h"
+
 namespace wherry::impl {
 
 class PublishedMemory {
  public:
-  // Throws std::system_error.
-  PublishedMemory(const std::string& name, std::size_t bytes);
+  // `kept`: receives the memfd, by which processes that are permitted to open this process's files
+  // can read the memory; null: it is closed. Throws std::system_error.
+  PublishedMemory(const std::string& name, std::size_t bytes, Fd* kept = nullptr);
   ~PublishedMemory();
   PublishedMemory(const PublishedMemory&) = delete;
   PublishedMemory& operator=(const PublishedMemory&) = delete;

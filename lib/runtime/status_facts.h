@@ -1,0 +1,13 @@
+// What the status board says of this program that does not change.
+#pragma once
+
+#include "memory/status_board.h"
+#include "pages/arena_layout.h"
+#include "runtime/runtime_options.h"
+
+namespace wherry::impl {
+
+// Throws std::bad_alloc.
+StatusFacts status_facts(const RuntimeOptions& options, const ArenaLayout& layout);
+
+}  // namespace wherry::impl
