@@ -10,6 +10,7 @@
 #include "cost_file.h"
 #include "policies.h"
 #include "policy/policies.h"
+#include "progress.h"
 #include "replay/cost_scale.h"
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
@@ -56,6 +57,35 @@ void warn_of_few_faults(const Trace& trace, const std::vector<std::string>& name
       fmt::format("this was recorded under {}, which leaves pages mapped: it has too few faults to "
                   "judge {}; record under migrate-always",
                   recorded, movers));
+}
+
+// Pages that the recording mapped, instead of moving them, because they were thrashing.
+std::uint64_t pages_mapped_for_thrashing(const Trace& trace) {
+  std::uint64_t pages = 0;
+  for (const impl::TraceEvent& event : trace.events)
+    if (event.kind == impl::EventKind::remote_map && event.cause == impl::EventCause::thrash_pin)
+      pages += event.bytes / impl::page_size;
+  return pages;
+}
+
+// Says so if policies would move most of the pages that thrash detection mapped in the recording.
+// The accesses to those pages after they were mapped are not recorded; under such a policy they
+// would fault.
+void warn_of_hidden_thrashing(const Trace& trace, const Row& recorded,
+                              const std::vector<Row>& rows) {
+  constexpr std::uint64_t part_that_matters = 100;  // of the pages that moved
+  const std::uint64_t mapped = pages_mapped_for_thrashing(trace);
+  if (mapped * part_that_matters <= recorded.result.counts.migrated_pages) return;
+  std::string movers;
+  for (const Row& row : rows)
+    if (row.result.counts.mapped_pages < mapped / 2)
+      movers += (movers.empty() ? "" : ", ") + row.name;
+  if (movers.empty()) return;
+  (void)complain(
+      fmt::format("the recorded policy detected thrashing and mapped {} pages: later accesses to "
+                  "them are not recorded, so that the faults and times of {} are too low; record "
+                  "under migrate-always",
+                  mapped, movers));
 }
 
 // The counts of the recorded run itself.
@@ -259,7 +289,10 @@ int run_replay(const ReplayOptions& options) {
   const double scale = replay::cost_scale(timeline, calibrated);
   const replay::CostModel model = replay::scaled(calibrated, scale);
   std::vector<Row> rows;
+  Progress progress;
   for (std::size_t i = 0; i < names.size(); ++i) {
+    progress.enter_step(i + 1, names.size());
+    progress.show(names[i]);
     const auto policy = sources[i](machine);
     if (!policy)
       return complain(fmt::format("{}: the policy cannot be made with these parameters", names[i]));
@@ -268,6 +301,7 @@ int run_replay(const ReplayOptions& options) {
   }
   warn_of_few_faults(trace, names, machine);
   const Row recorded = recorded_row(trace);
+  warn_of_hidden_thrashing(trace, recorded, rows);
   return print_out(options.json ? as_json(trace, model, scale, recorded, rows)
                                 : as_text(trace, scale, recorded, rows));
 }
