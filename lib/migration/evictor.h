@@ -7,6 +7,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "migration/advice_effects.h"
@@ -52,6 +54,11 @@ class Evictor {
   //   no_memory: the host has no memory for the evicted pages; the reservation has been released;
   //   absent: nothing in the pool may be evicted; the reservation has been released.
   OpStatus reserve(const ReservationRequest& request, Reservation& reservation);
+
+  // `choose(p)` says which block p's pool gives up first; nothing: its replacement chooses. For
+  // simulations that follow a recorded run. To be called before anything is evicted.
+  using Choose = std::function<std::optional<BlockIndex>(Processor)>;
+  void choose_by(Choose choose) { choose_ = std::move(choose); }
 
   // Evicts one block, even if the pool has free pages. ok; incomplete: not all of the block has
   // moved, or nothing could move now; another call may continue; no_memory: the host has no memory;
@@ -108,6 +115,7 @@ class Evictor {
   const unsigned transfer_pages_min_;
   std::array<std::atomic<std::uint32_t>, max_processors> rounds_{};
   EvictionLog log_;
+  Choose choose_;  // may be empty
 };
 
 }  // namespace wherry::impl

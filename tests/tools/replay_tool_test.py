@@ -159,13 +159,13 @@ class Replay(Folder):
         self.assertEqual(complaint_of("migrate-always", "uvm", "first-touch"), "")
         self.assertEqual(self.replay()["recorded_policy"], "migrate-always")
 
-    def test_pages_mapped_for_thrashing_cannot_judge_policies_that_would_move_them(self):
+    def test_pages_pinned_for_thrashing_cannot_judge_policies_that_would_move_them(self):
         self.record("cg", "--poisson", 32, "--devices", 2, "--policy",
-                    "uvm,thrashing_lapse_usec=1000000,thrashing_pin=0")
+                    "uvm,thrashing_lapse_usec=20000,thrashing_pin=0")
         done = wherry("replay", self.trace, "--cost", self.costs, "--policy",
                       "migrate-always,first-touch")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "^wherry: the recorded policy detected thrashing and mapped "
+        self.assertRegex(done.stderr, "^wherry: the recorded policy detected thrashing and pinned "
                          r"\d+ pages: .* of migrate-always are too low; record under "
                          "migrate-always\n$")
 

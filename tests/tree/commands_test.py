@@ -34,6 +34,7 @@ USER = "waits for its user"
 NOT_RUN = [
     ("README.md", "./tools/test", "runs this test"),
     ("README.md", "tools/setup build", "installs packages; tools/test runs it"),
+    ("README.md", "wherry top", USER),
     ("README.md", "ninja -C build", "builds the repository; tools/test runs it"),
     ("docs/benchmarks.md", "wherry bench all  ", MINUTES),
     ("docs/benchmarks.md", "wherry bench all --json", MINUTES),
@@ -71,6 +72,7 @@ NOT_RUN = [
     ("docs/security.md", "ninja", MINUTES),
     ("docs/security.md", "tests/fuzz/fuzz.py", MINUTES),
     ("docs/security.md", "tests/injection/injection_test.py", MINUTES),
+    ("docs/top.md", "build/tools/wherry top", USER),
     ("docs/tuning.md", "wherry cg --matrix", "the matrix is not in the repository"),
 ]
 # (page, beginning of the command)

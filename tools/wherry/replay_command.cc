@@ -59,33 +59,33 @@ void warn_of_few_faults(const Trace& trace, const std::vector<std::string>& name
                   recorded, movers));
 }
 
-// Pages that the recording mapped, instead of moving them, because they were thrashing.
-std::uint64_t pages_mapped_for_thrashing(const Trace& trace) {
+// Pages that stayed where they were, mapped elsewhere, because the recorded policy saw thrashing.
+std::uint64_t pages_pinned_for_thrashing(const Trace& trace) {
   std::uint64_t pages = 0;
   for (const impl::TraceEvent& event : trace.events)
-    if (event.kind == impl::EventKind::remote_map && event.cause == impl::EventCause::thrash_pin)
+    if (event.kind == impl::EventKind::pin && event.cause == impl::EventCause::thrash_pin)
       pages += event.bytes / impl::page_size;
   return pages;
 }
 
-// Says so if policies would move most of the pages that thrash detection mapped in the recording.
-// The accesses to those pages after they were mapped are not recorded; under such a policy they
-// would fault.
+// Says so if policies would move most of the pages that thrash detection kept in place in the
+// recording. The accesses to those pages while they were mapped are not recorded; under such a
+// policy they would fault.
 void warn_of_hidden_thrashing(const Trace& trace, const Row& recorded,
                               const std::vector<Row>& rows) {
   constexpr std::uint64_t part_that_matters = 100;  // of the pages that moved
-  const std::uint64_t mapped = pages_mapped_for_thrashing(trace);
-  if (mapped * part_that_matters <= recorded.result.counts.migrated_pages) return;
+  const std::uint64_t pinned = pages_pinned_for_thrashing(trace);
+  if (pinned * part_that_matters <= recorded.result.counts.migrated_pages) return;
   std::string movers;
   for (const Row& row : rows)
-    if (row.result.counts.mapped_pages < mapped / 2)
+    if (row.result.counts.mapped_pages < pinned / 2)
       movers += (movers.empty() ? "" : ", ") + row.name;
   if (movers.empty()) return;
-  (void)complain(
-      fmt::format("the recorded policy detected thrashing and mapped {} pages: later accesses to "
-                  "them are not recorded, so that the faults and times of {} are too low; record "
-                  "under migrate-always",
-                  mapped, movers));
+  (void)complain(fmt::format(
+      "the recorded policy detected thrashing and pinned {} pages: accesses to them from "
+      "then on are not recorded, so that the faults and times of {} are too low; record "
+      "under migrate-always",
+      pinned, movers));
 }
 
 // The counts of the recorded run itself.
@@ -296,8 +296,11 @@ int run_replay(const ReplayOptions& options) {
     const auto policy = sources[i](machine);
     if (!policy)
       return complain(fmt::format("{}: the policy cannot be made with these parameters", names[i]));
+    const bool same = trace.settings && trace.settings->policy_in_force ==
+                                            impl::name_in_force(names[i], machine.access_costs);
+    const auto simulated = same ? replay::as_recorded(setting, timeline) : setting;
     rows.push_back(
-        {names[i], replay::replay({timeline, setting, model, *policy, replay::whole(trace)})});
+        {names[i], replay::replay({timeline, simulated, model, *policy, replay::whole(trace)})});
   }
   warn_of_few_faults(trace, names, machine);
   const Row recorded = recorded_row(trace);

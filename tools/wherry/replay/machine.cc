@@ -144,6 +144,9 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
                         impl::span_of({touch.block}, {touch.page, 1}).first,
                         Meter::last_arrival_ns);
   Fault& fault = *touch.fault;
+  if (touch.recorded.arrivals.kind == impl::EventKind::migration &&
+      touch.recorded.arrivals.destination == p.index)
+    memory_.make_room(p, touch.recorded.arrivals.pages);
   FaultAttempt attempt;
   Arrivals arrivals;
   do {

@@ -67,6 +67,10 @@ class Machine {
   // Does what the program, or the library for it, did. Returns when it has ended.
   std::uint64_t apply(const impl::TraceEvent& change, std::uint64_t now_ns);
 
+  // As SimulatedMemory::follow().
+  void follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
+    memory_.follow(recorded_ns, now_ns);
+  }
   // Ends the temporary pins whose time has come.
   void end_temporary_pins(std::uint64_t now_ns) { temporary_pins_.end_due(now_ns); }
   MachineCounts counts() const;

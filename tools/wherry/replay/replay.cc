@@ -131,6 +131,7 @@ class Walk {
     const Turn turn = agenda_.back();
     agenda_.pop_back();
     machine_.end_temporary_pins(turn.time_ns);
+    machine_.follow(timeline_.ends[turn.node] - timeline_.lengths[turn.node], turn.time_ns);
     take(turn);
   }
 
@@ -258,6 +259,13 @@ MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages
       std::clamp<std::uint64_t>(machine.region_bytes / impl::page_size, 1, impl::pages_per_block));
   setting.blocks = timeline.blocks;
   return setting;
+}
+
+MachineSetting as_recorded(const MachineSetting& setting, const Timeline& timeline) {
+  MachineSetting same = setting;
+  if (setting.capacity_pages == setting_of(timeline).capacity_pages)
+    same.victims = &timeline.victims;
+  return same;
 }
 
 Window whole(const tool::Trace& trace) {

@@ -42,6 +42,9 @@ ReplayResult replay(const ReplayRequest& request);
 // The machine on which a trace was recorded. `capacity_pages`, if not 0, replaces the capacity of
 // each device.
 MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages = 0);
+// The setting for a replay under the recorded policy: devices with the recorded capacities evict
+// the blocks that they evicted in the recording.
+MachineSetting as_recorded(const MachineSetting& setting, const Timeline& timeline);
 // The whole recorded time.
 Window whole(const tool::Trace& trace);
 

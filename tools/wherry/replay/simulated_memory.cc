@@ -13,6 +13,9 @@ using impl::PageMask;
 using impl::PageRun;
 using impl::Processor;
 
+// A pool that needs free pages now gives up what it gave up soon after this in the recording.
+constexpr std::uint64_t soon_ns = 100'000'000;
+
 // Thread-local, because the library's clock is a function.
 thread_local std::uint64_t arrived_last_ns = 0;
 
@@ -78,7 +81,21 @@ SimulatedMemory::SimulatedMemory(const MachineSetting& setting, const CostModel&
       effects_(engine_, *this, blocks_, advice),
       evictor_(
           engine_, blocks_, effects_, [this] { return std::make_unique<SimulatedBackend>(meter_); },
-          impl::usual_transfer_pages_min) {}
+          impl::usual_transfer_pages_min),
+      victims_(setting.victims) {
+  if (!victims_.are_known()) return;
+  evictor_.choose_by(
+      [this](Processor p) { return due_ ? due_ : recorded_victim(p, recorded_ns_ + soon_ns); });
+}
+
+std::optional<BlockIndex> SimulatedMemory::recorded_victim(Processor p, std::uint64_t until_ns) {
+  const auto found = victims_.next(p, until_ns, [&](std::uint32_t number) {
+    impl::Block& block = blocks_.at({number});
+    const impl::LockGuard guard(block.lock);
+    return !block.at(p).resident.none();
+  });
+  return found ? std::optional(BlockIndex{*found}) : std::nullopt;
+}
 
 // The caller holds the block's lock.
 bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pages, Wish wish)
@@ -103,6 +120,35 @@ bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pag
   return true;
 }
 
+std::uint64_t SimulatedMemory::free_pages(Processor p) const {
+  const impl::Capacity& capacity = engine_.at(p).capacity;
+  return capacity.pages() - capacity.reserved();
+}
+
+bool SimulatedMemory::evict_recorded(Processor p, std::uint64_t until_ns) {
+  due_ = recorded_victim(p, until_ns);
+  if (!due_) return false;
+  (void)evictor_.evict_one({p, 0, {}, 0, /*background=*/true});
+  note_evictions();
+  due_.reset();
+  return true;
+}
+
+void SimulatedMemory::follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
+  recorded_ns_ = recorded_ns;
+  begin(now_ns);
+  for (int i = 1; i < engine_.processors(); ++i)
+    while (evict_recorded(Processor{i}, recorded_ns)) {
+    }
+}
+
+void SimulatedMemory::make_room(Processor p, std::uint64_t pages) {
+  // A fault does not bring pages into the last free ones (faults/plan_executor.h).
+  const std::uint64_t kept = impl::Watermarks::of(engine_.at(p).capacity.pages()).low;
+  while (free_pages(p) < pages + kept && evict_recorded(p, recorded_ns_ + soon_ns)) {
+  }
+}
+
 void SimulatedMemory::note_evictions() {
   std::array<impl::Eviction, 64> evicted;
   while (const std::size_t count = evictor_.log().take(evicted)) {
@@ -122,10 +168,10 @@ bool SimulatedMemory::reserve(Processor p, std::uint64_t pages, impl::Reservatio
 }
 
 void SimulatedMemory::keep_free(Processor p, std::uint64_t now_ns) {
+  if (victims_.are_known()) return;  // follow() evicts them
   SimulatedProcessor& its = *processors_[static_cast<std::size_t>(p.index)];
-  const impl::Capacity& capacity = its.memory.capacity;
-  const auto marks = impl::Watermarks::of(capacity.pages());
-  if (capacity.pages() - capacity.reserved() >= (its.relieving ? marks.high : marks.low)) {
+  const auto marks = impl::Watermarks::of(its.memory.capacity.pages());
+  if (free_pages(p) >= (its.relieving ? marks.high : marks.low)) {
     its.relieving = false;
     return;
   }

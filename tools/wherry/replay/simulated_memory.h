@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "pages/block_directory.h"
 #include "policy/policy.h"
 #include "replay/cost_model.h"
+#include "replay/recorded_victims.h"
 
 namespace wherry::replay {
 
@@ -26,6 +28,8 @@ struct MachineSetting {
   std::array<std::uint64_t, impl::max_processors> capacity_pages{};  // 0: no limit
   unsigned region_pages = impl::pages_per_region;  // what a fault brings without an opinion
   std::span<const std::uint64_t> blocks;           // by number, which 2 MiB of addresses each is
+  // What full devices evict first; null: the library's replacement chooses alone.
+  const VictimLists* victims = nullptr;
 };
 
 // The operation that a replay performs now: since when, and what it costs.
@@ -106,6 +110,12 @@ class SimulatedMemory final : impl::ViewRequests {
   // Evicts ahead of need, as the background evictor does; no thread waits for that. Not under a
   // block's lock.
   void keep_free(impl::Processor p, std::uint64_t now_ns);
+  // What happens from now on happened at that time in the recording. Evicts what it had evicted by
+  // then, from pools that are nearly full. Not under a block's lock.
+  void follow(std::uint64_t recorded_ns, std::uint64_t now_ns);
+  // So many pages came to p in the recording about now: evicts for them what it evicted. Not under
+  // a block's lock.
+  void make_room(impl::Processor p, std::uint64_t pages);
   // p accesses, without a fault, what the owner's pool holds of the block.
   void note_hit(impl::BlockIndex block, impl::Processor owner);
 
@@ -134,6 +144,11 @@ class SimulatedMemory final : impl::ViewRequests {
   bool wait_until_done(int) override { return true; }
   bool wait_until_done(impl::Processor, int) override { return true; }
 
+  // Evicts what p's pool gave up next in the recording, by then. False: the pool has no such block.
+  bool evict_recorded(impl::Processor p, std::uint64_t until_ns);
+  // The block that p's pool gave up next, by then, in the recording, if the pool has it.
+  std::optional<impl::BlockIndex> recorded_victim(impl::Processor p, std::uint64_t until_ns);
+  std::uint64_t free_pages(impl::Processor p) const;
   // Counts the blocks that the evictor has evicted, and adds what that costs.
   void note_evictions();
 
@@ -144,6 +159,9 @@ class SimulatedMemory final : impl::ViewRequests {
   impl::PageEngine engine_;
   impl::AdviceEffects effects_;
   impl::Evictor evictor_;
+  RecordedVictims victims_;
+  std::uint64_t recorded_ns_ = 0;
+  std::optional<impl::BlockIndex> due_;  // the victim of evict_recorded()
   std::uint64_t evictions_ = 0;
   bool samples_ = false;  // accesses to some blocks
 };

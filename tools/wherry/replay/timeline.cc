@@ -72,6 +72,7 @@ class Builder {
     if (trace_.events.size() >= none / 2) return "it has too many events";
     timeline_.nodes.reserve(trace_.events.size() + 1);
     timeline_.ends.reserve(trace_.events.size());
+    timeline_.lengths.reserve(trace_.events.size());
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       add(trace_.events[i], static_cast<std::uint32_t>(i));
       if (blocks_.size() > blocks_max)
@@ -104,6 +105,12 @@ class Builder {
       add_change(event, index);
     else if (RecordedAnswers::concerns(event))
       answers_.add(event, blocks_.find(event.address / impl::block_size));
+    if (event.kind == EventKind::eviction && event.source > 0) add_victim(event);
+  }
+
+  void add_victim(const TraceEvent& event) {
+    if (const auto block = blocks_.find(event.address / impl::block_size))
+      timeline_.victims[static_cast<std::size_t>(event.source)].push_back({event.time_ns, *block});
   }
 
   // Whether the access is a kernel's. On a coherent device it may be one of a thread of the program
@@ -275,6 +282,8 @@ class Builder {
     Node& made = timeline_.nodes.back();
     made.slack_ns = time_ns_ - std::min(begins_at_, time_ns_);
     timeline_.ends.push_back(end_ns);
+    timeline_.lengths.push_back(static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(end_ns - std::min(time_ns_, end_ns), 4'000'000'000)));
     Lane& lane = lanes_[made.lane];
     if (lane.last == none)
       timeline_.first_of_lane[made.lane] = node();

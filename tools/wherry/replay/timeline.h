@@ -23,6 +23,7 @@
 #include "base/page_mask.h"
 #include "base/processor.h"
 #include "replay/recorded_answers.h"
+#include "replay/recorded_victims.h"
 #include "trace_reader.h"
 
 namespace wherry::replay {
@@ -62,10 +63,12 @@ struct Timeline {
   static constexpr std::uint32_t begun = std::uint32_t{1} << 31;
   std::vector<std::uint32_t> edges;
   std::vector<std::uint64_t> ends;      // recorded end of each node
+  std::vector<std::uint32_t> lengths;   // recorded duration of each node, at most 4 s
   std::vector<RecordedAnswer> answers;  // for accesses, by node
   std::vector<std::uint32_t> first_of_lane;
   std::vector<impl::PageMask> touched;  // by block and processor
   std::vector<std::uint64_t> blocks;    // address / 2 MiB by block number, in order of appearance
+  VictimLists victims;
   std::uint64_t touches = 0;
 
   std::size_t size() const { return ends.size(); }
