@@ -149,6 +149,21 @@ void give_up_freed_memory() {
   WHERRY_TRY(cuMemFree(all));
 }
 
+// What each round leaves behind grows in each stretch of rounds. What is kept for as many threads
+// as were ever busy at once grows in the first ones only: on 16 CPUs, by a few mappings.
+void expect_no_growth(const Session& session, int cycles) {
+  constexpr int stretches = 4;
+  std::string counts = Counts::now(session).describe();
+  for (int i = 0; i < stretches; ++i) {
+    const Counts before = Counts::now(session);
+    for (int n = 0; n < cycles; ++n) use_everything(session);
+    if (becomes_true([&] { return Counts::now(session).within(before); })) return;
+    counts +=
+        "; after " + std::to_string(cycles) + " more rounds " + Counts::now(session).describe();
+  }
+  expect(false, counts);
+}
+
 TEST_CASE("after everything is freed no pool has a page, and nothing piles up", "[system]") {
   const Outcome outcome = in_fresh_process(
       [] {
@@ -156,18 +171,14 @@ TEST_CASE("after everything is freed no pool has a page, and nothing piles up", 
         const Session session{two_devices};
         const Witness witness;
         for (int n = 0; n < 3; ++n) use_everything(session);
-        const Counts before = Counts::now(session);
         const auto cycles = static_cast<int>(scaled(50));
-        for (int n = 0; n < cycles; ++n) use_everything(session);
+        expect_no_growth(session, cycles);
         give_up_freed_memory();
         for (int processor = 0; processor < witness.processors(); ++processor) {
           expect(becomes_true([&] { return witness.pool_bytes(processor) == 0; }),
                  "the pool of processor " + std::to_string(processor) + " has " +
                      std::to_string(witness.pool_bytes(processor)) + " bytes");
         }
-        expect(becomes_true([&] { return Counts::now(session).within(before); }),
-               before.describe() + "; after " + std::to_string(cycles) + " more rounds " +
-                   Counts::now(session).describe());
       },
       240'000);
   INFO(outcome.describe());
