@@ -6,12 +6,13 @@ import threading
 
 import numpy
 
-values = numpy.linspace(0, 1, 16 << 20)  # 128 MiB
+values = numpy.empty(24 << 20)  # 192 MiB
 sums = [0.0, 0.0]
 
 
 def work(half):
     part = numpy.split(values, 2)[half]
+    part[:] = half + 0.5
     for _ in range(20):
         part *= 1.001
         sums[half] += float(part[::512].sum())
