@@ -99,7 +99,7 @@ class Predict(Folder):
 class Replay(Folder):
     def setUp(self):
         super().setUp()
-        self.record("cg", "--poisson", 32, "--devices", 1)
+        self.record("cg", "--poisson", 32, "--devices", 1, "--policy", "migrate-always")
 
     def test_all_built_in_policies_by_default(self):
         report = self.replay()
@@ -160,14 +160,25 @@ class Replay(Folder):
         self.assertEqual(self.replay()["recorded_policy"], "migrate-always")
 
     def test_pages_pinned_for_thrashing_cannot_judge_policies_that_would_move_them(self):
-        self.record("cg", "--poisson", 32, "--devices", 2, "--policy",
-                    "uvm,thrashing_lapse_usec=20000,thrashing_pin=0")
+        self.record("cg", "--poisson", 64, "--devices", 2, "--policy",
+                    "uvm,thrashing_lapse_usec=20000,thrashing_pin=0,thrashing_threshold=1,"
+                    "thrashing_pin_threshold=1")
         done = wherry("replay", self.trace, "--cost", self.costs, "--policy",
                       "migrate-always,first-touch")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "^wherry: the recorded policy detected thrashing and pinned "
                          r"\d+ pages: .* of migrate-always are too low; record under "
                          "migrate-always\n$")
+
+    def test_pages_that_came_along_cannot_judge_policies_that_bring_fewer(self):
+        self.good_json("bench", "policies", "--workloads", "streaming", "--policies", "uvm",
+                       "--rounds", 1, "--traces", self.folder, "--json")
+        done = wherry("replay", self.folder / "streaming", "--cost", self.costs, "--policy",
+                      "uvm,prefetch_enable=0,first-touch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "wherry: \\d+ of \\d+ pages moved along with .* of "
+                         "uvm,prefetch_enable=0 are too low; record with WHERRY_FAULT_REGION=4K "
+                         "under migrate-always\n$")
 
     def test_a_trace_of_an_earlier_version_does_not_say_its_policy(self):
         whole = self.trace.read_bytes()

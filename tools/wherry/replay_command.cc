@@ -14,6 +14,7 @@
 #include "replay/cost_scale.h"
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
+#include "replay_warnings.h"
 #include "runtime/policy_source.h"
 #include "settings_json.h"
 #include "trace_file.h"
@@ -40,52 +41,6 @@ std::string recorded_name(const Trace& trace) {
   if (settings.policy == settings.policy_in_force)
     return fmt::format("recorded ({})", settings.policy);
   return fmt::format("recorded ({}: {})", settings.policy, settings.policy_in_force);
-}
-
-// Says so if the recording has too few faults to judge some of these policies.
-void warn_of_few_faults(const Trace& trace, const std::vector<std::string>& names,
-                        const impl::PolicyMachine& machine) {
-  if (!trace.settings) return;
-  const std::string& recorded = trace.settings->policy_in_force;
-  if (leaves_pages(recorded) != true) return;
-  std::string movers;
-  for (const std::string& name : names)
-    if (leaves_pages(impl::name_in_force(name, machine.access_costs)) == false)
-      movers += (movers.empty() ? "" : ", ") + name;
-  if (movers.empty()) return;
-  (void)complain(
-      fmt::format("this was recorded under {}, which leaves pages mapped: it has too few faults to "
-                  "judge {}; record under migrate-always",
-                  recorded, movers));
-}
-
-// Pages that stayed where they were, mapped elsewhere, because the recorded policy saw thrashing.
-std::uint64_t pages_pinned_for_thrashing(const Trace& trace) {
-  std::uint64_t pages = 0;
-  for (const impl::TraceEvent& event : trace.events)
-    if (event.kind == impl::EventKind::pin && event.cause == impl::EventCause::thrash_pin)
-      pages += event.bytes / impl::page_size;
-  return pages;
-}
-
-// Says so if policies would move most of the pages that thrash detection kept in place in the
-// recording. The accesses to those pages while they were mapped are not recorded; under such a
-// policy they would fault.
-void warn_of_hidden_thrashing(const Trace& trace, const Row& recorded,
-                              const std::vector<Row>& rows) {
-  constexpr std::uint64_t part_that_matters = 100;  // of the pages that moved
-  const std::uint64_t pinned = pages_pinned_for_thrashing(trace);
-  if (pinned * part_that_matters <= recorded.result.counts.migrated_pages) return;
-  std::string movers;
-  for (const Row& row : rows)
-    if (row.result.counts.mapped_pages < pinned / 2)
-      movers += (movers.empty() ? "" : ", ") + row.name;
-  if (movers.empty()) return;
-  (void)complain(fmt::format(
-      "the recorded policy detected thrashing and pinned {} pages: accesses to them from "
-      "then on are not recorded, so that the faults and times of {} are too low; record "
-      "under migrate-always",
-      pinned, movers));
 }
 
 // The counts of the recorded run itself.
@@ -302,9 +257,12 @@ int run_replay(const ReplayOptions& options) {
     rows.push_back(
         {names[i], replay::replay({timeline, simulated, model, *policy, replay::whole(trace)})});
   }
-  warn_of_few_faults(trace, names, machine);
   const Row recorded = recorded_row(trace);
-  warn_of_hidden_thrashing(trace, recorded, rows);
+  std::vector<ReplayedPolicy> replayed;
+  for (const Row& row : rows)
+    replayed.push_back({row.name, row.result.counts,
+                        leaves_pages(impl::name_in_force(row.name, machine.access_costs))});
+  warn_of_hidden_accesses(trace, recorded.result.counts, replayed);
   return print_out(options.json ? as_json(trace, model, scale, recorded, rows)
                                 : as_text(trace, scale, recorded, rows));
 }
