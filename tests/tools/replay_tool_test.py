@@ -133,7 +133,7 @@ class Replay(Folder):
     def test_text_has_a_row_for_what_was_recorded_and_for_each_policy(self):
         done = wherry("replay", self.trace, "--cost", self.costs)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("cg --poisson 32 --devices 1 (process ", done.stdout)
+        self.assertIn("cg --poisson 32 --devices 1 --policy migrate-always (process ", done.stdout)
         settings = self.replay()["recorded_settings"]
         self.assertIn(f"policy: {settings['policy']}", done.stdout)
         self.assertIn(f"Wherry {settings['version']}, Linux {settings['kernel']}", done.stdout)
