@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "runtime/driver.h"
 #include "runtime/last_failure.h"
 #include "runtime/ranges.h"
 
@@ -49,10 +50,6 @@ const char* name_of(MemoryKind kind) {
   return "memory";
 }
 
-CUresult refuse_null(const char* argument) {
-  return fail(CUDA_ERROR_INVALID_VALUE, "{} is NULL; pass a valid pointer", argument);
-}
-
 CUresult refuse_kernel(const std::string& object, const char* name) {
   return fail(CUDA_ERROR_NOT_FOUND,
               "{} exports no function {}; declare the kernel extern \"C\", not static", object,
@@ -64,16 +61,9 @@ CUresult refuse_size(std::size_t size) {
               "the struct's field size is {}; set it to sizeof the struct before the call", size);
 }
 
-CUresult refuse_flags(unsigned long long flags) {
-  return fail(CUDA_ERROR_INVALID_VALUE, "flags is {:#x}; pass 0", flags);
-}
-
 CUresult refuse_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   constexpr CUresult code = CUDA_ERROR_INVALID_VALUE;
-  if (count == 0) return fail(code, "the range at {:#x} has 0 bytes; pass at least 1", first);
-  if (first + count < first)
-    return fail(code, "the range {:#x}+{} reaches past the last address; check its size", first,
-                count);
+  if (count == 0 || first + count < first) return refuse_extent(first, count);
   const auto record = runtime.heap().find_record(first);
   if (!record)
     return fail(code,
@@ -97,12 +87,11 @@ CUresult refuse_start(Runtime& runtime, CUdeviceptr address, const char* freeing
   if (!record)
     return fail(code, "no memory of the library is at {:#x}; was it freed before?", address);
   if (record->variable)
-    return fail(code, "{:#x} is a managed variable, which is never freed", address);
+    return fail(code, "{:#x} is a managed variable, which is never freed; leave it", address);
   if (std::string_view(freeing) != freeing_function(record->kind))
     return fail(code, "{:#x} is {}; use {}", address, name_of(record->kind),
                 freeing_function(record->kind));
-  return fail(code, "{:#x} lies inside the allocation {:#x}+{}; pass the allocation's start",
-              address, record->start_of_range(address), record->bytes);
+  return refuse_inside(address, record->start_of_range(address), record->bytes);
 }
 
 CUresult refuse_device(const Runtime& runtime, int ordinal, bool or_host) {
@@ -111,6 +100,12 @@ CUresult refuse_device(const Runtime& runtime, int ordinal, bool or_host) {
   return or_host
              ? fail(code, "there is no device {}; pass 0 to {}, or CU_DEVICE_CPU", ordinal, last)
              : fail(code, "there is no device {}; pass 0 to {}", ordinal, last);
+}
+
+CUresult check_devices(Driver& driver, int one, int other) {
+  for (const int each : {one, other})
+    if (driver.device(each) == nullptr) return refuse_device(driver.runtime(), each);
+  return CUDA_SUCCESS;
 }
 
 CUresult refuse_location(const Runtime& runtime, CUmemLocation named, CUresult code) {
@@ -127,6 +122,26 @@ CUresult refuse_location(const Runtime& runtime, CUmemLocation named, CUresult c
     return fail(code, "the location is node {}, which is none of the host's; see WHERRY_HOST_NODES",
                 named.id);
   return fail(code, "the location is a node, which this advice does not take; pass a processor");
+}
+
+CUresult refuse_pool(Driver& driver, CUmemoryPool handle) {
+  if (!driver.imported_memory_pools().find(handle)) return refuse_handle(handle);
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the memory pool is another process's, which alone can do this; pass one of "
+              "cuMemPoolCreate");
+}
+
+CUresult refuse_bytes(const Runtime& runtime, int device, std::size_t bytes) {
+  return fail(CUDA_ERROR_OUT_OF_MEMORY,
+              "device {} has no room for {} bytes; free some of its memory, or raise its capacity "
+              "in WHERRY_DEVICES ({} bytes now)",
+              device, bytes, runtime.device_config(device).capacity);
+}
+
+CUresult refuse_old_variant(CUresult code) {
+  return fail(code,
+              "no memory has an address that fits into the 32 bits of this old variant; compile "
+              "the program with a present cuda.h, which calls the variant with 64 bits");
 }
 
 CUresult refuse_exclusive(int ordinal) {

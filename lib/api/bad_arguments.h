@@ -8,17 +8,15 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/refusals.h"
 #include "runtime/runtime.h"
 
 namespace wherry::impl {
 
-// CUDA_ERROR_INVALID_VALUE: the pointer argument of this name is NULL.
-CUresult refuse_null(const char* argument);
+class Driver;
 
 // CUDA_ERROR_INVALID_VALUE: the field `size` of a struct is too small.
 CUresult refuse_size(std::size_t size);
-// CUDA_ERROR_INVALID_VALUE: `flags`, which must be 0, is not.
-CUresult refuse_flags(unsigned long long flags);
 
 // CUDA_ERROR_INVALID_VALUE, for a range that is not inside one managed allocation.
 CUresult refuse_range(Runtime& runtime, CUdeviceptr first, std::size_t count);
@@ -28,12 +26,23 @@ CUresult refuse_start(Runtime& runtime, CUdeviceptr address, const char* freeing
 
 // CUDA_ERROR_INVALID_DEVICE: there is no such device. `or_host`: CU_DEVICE_CPU would be valid, too.
 CUresult refuse_device(const Runtime& runtime, int ordinal, bool or_host = false);
+// refuse_device() for the first of the devices that does not exist; CUDA_SUCCESS if both do.
+CUresult check_devices(Driver& driver, int one, int other);
 // The location's type is invalid, or there is no such device or node. Returns `code`.
 CUresult refuse_location(const Runtime& runtime, CUmemLocation named, CUresult code);
 // CUDA_ERROR_INVALID_DEVICE: the device was configured without concurrent access.
 CUresult refuse_exclusive(int ordinal);
 // CUDA_ERROR_INVALID_DEVICE: the device cannot access memory that the library did not allocate.
 CUresult refuse_pageable(int ordinal);
+
+// CUDA_ERROR_INVALID_VALUE: there is no such pool, or it is another process's and the call needs
+// one of this process.
+CUresult refuse_pool(Driver& driver, CUmemoryPool handle);
+
+// CUDA_ERROR_OUT_OF_MEMORY: the pages do not fit into the device's pool.
+CUresult refuse_bytes(const Runtime& runtime, int device, std::size_t bytes);
+// The function is an old variant whose addresses have 32 bits. Returns `code`.
+CUresult refuse_old_variant(CUresult code);
 
 // CUDA_ERROR_NOT_FOUND: the object exports no kernel of this name.
 CUresult refuse_kernel(const std::string& object, const char* name);

@@ -150,7 +150,7 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   // a module's variable, which is never freed
   if (!allocation) allocation = runtime.heap().find(end.address);
   if (!allocation)
-    return fail(CUDA_ERROR_INVALID_VALUE, "the {} {:#x} was freed during the call",
+    return fail(CUDA_ERROR_INVALID_VALUE, "the {} {:#x} was freed during the call; free it later",
                 argument_of(accessor), end.address);
   found.side.allocation = allocation->id;
   found.side.start = *runtime.heap().offset_of(end.address);
@@ -164,11 +164,15 @@ CUresult to_result(OpStatus status) {
     case OpStatus::ok:
       return CUDA_SUCCESS;
     case OpStatus::bad_address:
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "some of the source or destination is not mapped, or was freed during the call; "
+                  "check addresses and sizes");
     case OpStatus::no_memory:
-      return CUDA_ERROR_OUT_OF_MEMORY;
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "there is no memory for pages of the destination; free some");
     default:
-      return CUDA_ERROR_UNKNOWN;
+      return fail(CUDA_ERROR_UNKNOWN, "the copy has failed: {}; please report it",
+                  to_string(status));
   }
 }
 
@@ -192,8 +196,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
     const bool moves = request.to.memory == CopyRequest::Memory::managed ||
                        request.from.memory == CopyRequest::Memory::managed;
     if (moves || request.bytes() > wake_bytes)
-      return to_result(engine.enqueue_operation(target.stream, later));
-    return to_result(engine.run_inline_or_enqueue(
+      return refuse_status(engine.enqueue_operation(target.stream, later));
+    return refuse_status(engine.run_inline_or_enqueue(
         target.stream, [&] { return to_work_status(runtime.copy_engine().copy(request)); }, later));
   }
   const bool in_host_memory = request.to.memory == CopyRequest::Memory::host &&
@@ -202,7 +206,7 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
     OpStatus copied = OpStatus::ok;
     const WorkStatus status =
         engine.run_inline(target.stream, [&] { copied = runtime.copy_engine().copy(request); });
-    return status == WorkStatus::ok ? to_result(copied) : to_result(status);
+    return status == WorkStatus::ok ? to_result(copied) : refuse_status(status);
   }
   // Shared with the operation, which may run longer than this call: a reset may drop the stream's
   // work while this thread waits.
@@ -218,7 +222,7 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
   // A thread that destroys the context waits for its work, so the copy may have been done.
   if (status == WorkStatus::context_destroyed && *copied != OpStatus::incomplete)
     status = WorkStatus::ok;
-  return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
+  return status == WorkStatus::ok ? to_result(copied->load()) : refuse_status(status);
 }
 
 // Copies from pageable memory, which the program may change as soon as the call has returned. If
@@ -279,7 +283,7 @@ CUresult plan_fill(Driver& driver, const StreamHandle& target, const End& to, co
   if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "the destination {:#x} and its pitch {} must be multiples of {}, the size of the "
-                "value",
+                "value; align them",
                 to.address, to.pitch, size);
   const CUresult found =
       find(driver, to, extent, accessor_of(to, target, Access::write), plan.there);

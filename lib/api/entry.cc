@@ -18,10 +18,7 @@ CUresult find_any_stream(Driver& driver, CUstream argument, StreamHandle& stream
   const bool is_default = argument == nullptr || argument == CU_STREAM_LEGACY;
   if (!is_default && argument != CU_STREAM_PER_THREAD) {
     const auto found = driver.find_stream(argument);
-    if (!found)
-      return fail(CUDA_ERROR_INVALID_HANDLE,
-                  "{:#x} is no stream; was it destroyed, or did a reset of its device destroy it?",
-                  reinterpret_cast<std::uintptr_t>(argument));
+    if (!found) return refuse_handle(argument);
     stream = *found;
     return CUDA_SUCCESS;
   }

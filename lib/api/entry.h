@@ -13,6 +13,7 @@
 #include "runtime/current_context.h"
 #include "runtime/driver.h"
 #include "runtime/last_failure.h"
+#include "runtime/refusals.h"
 #include "runtime/results.h"
 #include "streams/serving_thread.h"
 
@@ -33,7 +34,7 @@ CUresult enter_unrecorded(const Body& body) noexcept {
   try {
     return body(*driver);
   } catch (const std::bad_alloc&) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the library has no memory for its own data");
+    return refuse_own_data();
   } catch (const std::system_error& error) {
     log_error("{}", error.what());
     return fail(CUDA_ERROR_OPERATING_SYSTEM, "{}", error.what());

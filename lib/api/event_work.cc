@@ -10,12 +10,14 @@ CUresult record_shared(const CudaEvent& event, const StreamHandle& stream) {
   DeviceEngine& engine = event.context->device.engine;
   // Checked before begin(): a moment that is begun and not recorded would be a failure in other
   // processes.
-  const CUresult health = to_result(engine.status(*event.context->work));
+  const CUresult health = refuse_status(engine.status(*event.context->work));
   if (health != CUDA_SUCCESS) return health;
   const std::shared_ptr<SharedEvent::Pending> moment = event.shared->begin();
-  if (!moment) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!moment)
+    return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                "too many recordings of the event are under way; wait for one of them first");
   // If the operation is dropped, it drops the moment, which then ends with an error.
-  return to_result(engine.enqueue_operation(stream.stream, [moment](const Completion& done) {
+  return refuse_status(engine.enqueue_operation(stream.stream, [moment](const Completion& done) {
     moment->finish(WorkStatus::ok);
     done();
   }));
@@ -43,7 +45,7 @@ GraphWork record_work(std::shared_ptr<CudaEvent> event) {
       event->recording = recording;
       event->captured = nullptr;
     }
-    return to_result(status);
+    return refuse_status(status);
   };
 }
 
@@ -51,15 +53,20 @@ GraphWork wait_work(std::shared_ptr<const CudaEvent> event) {
   return [event = std::move(event)](Driver&, const StreamHandle& stream) {
     DeviceEngine& engine = stream.context->device.engine;
     const auto recording = recording_of(*event);
-    return to_result(recording ? engine.wait_for(stream.stream, recording)
-                               : engine.status(*stream.context->work));
+    return refuse_status(recording ? engine.wait_for(stream.stream, recording)
+                                   : engine.status(*stream.context->work));
   };
 }
 
 GraphWork host_work(CUhostFn function, void* data) {
   return [function, data](Driver&, const StreamHandle& stream) {
-    return to_result(stream.context->device.engine.launch_host(stream.stream, function, data));
+    return refuse_status(stream.context->device.engine.launch_host(stream.stream, function, data));
   };
+}
+
+CUresult refuse_external(const char* flag) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "flags is {}, which is only for a stream that is captured; pass 0", flag);
 }
 
 }  // namespace wherry::impl

@@ -13,4 +13,7 @@ GraphWork record_work(std::shared_ptr<CudaEvent> event);
 GraphWork wait_work(std::shared_ptr<const CudaEvent> event);
 GraphWork host_work(CUhostFn function, void* data);
 
+// CUDA_ERROR_INVALID_VALUE: the stream is not captured, which the flag of this name demands.
+CUresult refuse_external(const char* flag);
+
 }  // namespace wherry::impl

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/last_failure.h"
+
 namespace wherry::impl {
 
 // All fields but the constant ones are guarded by the lock of Captures.
@@ -45,17 +47,28 @@ void add_missing(std::vector<CUgraphNode>& to, const std::vector<CUgraphNode>& n
     if (std::ranges::find(to, node) == to.end()) to.push_back(node);
 }
 
-// Invalidates the captures of the streams for which conflicts(captured) is true. Returns the call's
-// error, or CUDA_SUCCESS if there is none.
+// Invalidates the captures of the streams for which conflicts(captured) is true. Returns whether
+// there is one.
 template <typename Streams, typename Conflicts>
-CUresult refuse_where(Streams& streams, const Conflicts& conflicts) {
-  CUresult result = CUDA_SUCCESS;
+bool invalidate_where(Streams& streams, const Conflicts& conflicts) {
+  bool some = false;
   for (auto& [stream, captured] : streams) {
     if (!conflicts(captured)) continue;
-    captured.capture->is_invalid = true;
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    captured.capture->is_invalid = some = true;
   }
-  return result;
+  return some;
+}
+
+CUresult refuse_default_stream(CUresult code) {
+  return fail(code,
+              "the legacy default stream cannot be captured; use one of cuStreamCreate, or "
+              "CU_STREAM_PER_THREAD");
+}
+
+CUresult refuse_invalid() {
+  return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+              "an earlier call that cannot be captured has ended the capture; see that call's "
+              "result");
 }
 
 }  // namespace
@@ -78,9 +91,11 @@ void Captures::drop(const Capture& capture) {
 CUresult Captures::begin(const StreamHandle& stream, CUstreamCaptureMode mode) {
   // The legacy default stream waits for other streams, which a graph cannot.
   if (stream.stream->kind() == StreamKind::context_default)
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return refuse_default_stream(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const LockGuard guard(lock_);
-  if (streams_.contains(stream.stream.get())) return CUDA_ERROR_ILLEGAL_STATE;
+  if (streams_.contains(stream.stream.get()))
+    return fail(CUDA_ERROR_ILLEGAL_STATE,
+                "the stream is captured already; end that capture with cuStreamEndCapture first");
   auto graph = std::make_shared<Graph>();
   const CUgraph handle = graphs_.add(graph);
   const auto capture = std::make_shared<Capture>(Capture{
@@ -93,21 +108,29 @@ CUresult Captures::begin(const StreamHandle& stream, CUstreamCaptureMode mode) {
 CUresult Captures::end(const StreamHandle& stream, CUgraph* graph) {
   const LockGuard guard(lock_);
   const auto found = streams_.find(stream.stream.get());
-  if (found == streams_.end()) return CUDA_ERROR_ILLEGAL_STATE;
+  if (found == streams_.end())
+    return fail(CUDA_ERROR_ILLEGAL_STATE,
+                "the stream is not captured; begin with cuStreamBeginCapture");
   const std::shared_ptr<Capture> capture = found->second.capture;
   if (capture->origin != stream.stream.get()) {
     capture->is_invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    return fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+                "the stream only joined the capture, which is invalid now; end a capture in the "
+                "stream of cuStreamBeginCapture");
   }
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
       capture->thread != std::this_thread::get_id())
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  CUresult result = capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    return fail(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+                "another thread began the capture; end it in that thread, or begin it with "
+                "CU_STREAM_CAPTURE_MODE_RELAXED");
+  CUresult result = capture->is_invalid ? refuse_invalid() : CUDA_SUCCESS;
   const std::vector<CUgraphNode>& tips = found->second.tips;
   for (const auto& [other, captured] : streams_)
     if (result == CUDA_SUCCESS && captured.capture == capture &&
         !capture->graph->are_before(captured.tips, tips))
-      result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+      result = fail(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+                    "another stream joined the capture and has work after the last event that this "
+                    "stream waits for; record an event in it and wait for that before the end");
   capture->is_over = true;
   drop(*capture);
   if (result == CUDA_SUCCESS)
@@ -138,15 +161,16 @@ bool Captures::is_ordered_with_captured(const StreamHandle& stream) const {
 CUresult Captures::add(const StreamHandle& stream, GraphContent content) {
   const LockGuard guard(lock_);
   const auto found = streams_.find(stream.stream.get());
-  if (found == streams_.end() || found->second.capture->is_invalid)
-    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (found == streams_.end() || found->second.capture->is_invalid) return refuse_invalid();
   Captured& captured = found->second;
   const CUgraphNode node =
       graphs_.add_node(captured.capture->graph, std::move(content), captured.tips);
   // The program has taken nodes out of the graph meanwhile.
   if (node == nullptr) {
     captured.capture->is_invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                "nodes of the graph were destroyed during its capture; destroy them after "
+                "cuStreamEndCapture");
   }
   captured.tips = {node};
   return CUDA_SUCCESS;
@@ -163,11 +187,13 @@ std::shared_ptr<const CapturedMoment> Captures::moment(const StreamHandle& strea
 CUresult Captures::join(const StreamHandle& stream, const CapturedMoment& moment) {
   const LockGuard guard(lock_);
   Capture& capture = *moment.capture;
-  if (capture.is_over) return CUDA_ERROR_CAPTURED_EVENT;
-  if (capture.is_invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (capture.is_over)
+    return fail(CUDA_ERROR_CAPTURED_EVENT,
+                "the event was recorded in a capture that has ended; record it again");
+  if (capture.is_invalid) return refuse_invalid();
   if (stream.stream->kind() == StreamKind::context_default) {
     capture.is_invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return refuse_default_stream(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   }
   Captured& captured = streams_[stream.stream.get()];
   if (!captured.capture) {
@@ -176,7 +202,9 @@ CUresult Captures::join(const StreamHandle& stream, const CapturedMoment& moment
   }
   if (captured.capture != moment.capture) {
     capture.is_invalid = captured.capture->is_invalid = true;
-    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    return fail(CUDA_ERROR_STREAM_CAPTURE_MERGE,
+                "the stream and the event belong to two captures, both invalid now; wait only for "
+                "events of the stream's own capture");
   }
   add_missing(captured.tips, moment.nodes);
   return CUDA_SUCCESS;
@@ -185,42 +213,62 @@ CUresult Captures::join(const StreamHandle& stream, const CapturedMoment& moment
 CUresult Captures::refuse(const StreamHandle& stream) {
   if (!any()) return CUDA_SUCCESS;
   const LockGuard guard(lock_);
-  CUresult result = CUDA_SUCCESS;
-  for (auto& [other, captured] : streams_) {
-    const bool is_it = other == stream.stream.get();
-    if (!is_it && !are_ordered(stream, captured.stream)) continue;
-    captured.capture->is_invalid = true;
-    result = is_it ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  }
-  return result;
+  // A stream that is captured is not the default stream, so that at most one of these is true.
+  if (invalidate_where(streams_, [&](const Captured& captured) {
+        return captured.stream.stream == stream.stream;
+      }))
+    return fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "the stream is captured, and the call cannot be, so that the capture is invalid "
+                "now; make the call before or after the capture");
+  if (invalidate_where(
+          streams_, [&](const Captured& captured) { return are_ordered(stream, captured.stream); }))
+    return fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                "the legacy default stream waits for a stream that is captured, so that the "
+                "capture is invalid now; use another stream, or create the captured one with "
+                "CU_STREAM_NON_BLOCKING");
+  return CUDA_SUCCESS;
 }
 
 CUresult Captures::refuse(const Context& context) {
   if (!any()) return CUDA_SUCCESS;
   const LockGuard guard(lock_);
-  return refuse_where(streams_, [&](const Captured& captured) {
-    return captured.stream.context.get() == &context;
-  });
+  if (!invalidate_where(streams_, [&](const Captured& captured) {
+        return captured.stream.context.get() == &context;
+      }))
+    return CUDA_SUCCESS;
+  return fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+              "the call waits for all streams of the context, of which one is captured, so that "
+              "the capture is invalid now; make the call before or after the capture");
 }
 
 CUresult Captures::refuse_unsafe() {
   if (!any()) return CUDA_SUCCESS;
   const LockGuard guard(lock_);
-  return refuse_where(
-      streams_, [](const Captured& captured) { return forbids_unsafe_calls(*captured.capture); });
+  if (!invalidate_where(streams_, [](const Captured& captured) {
+        return forbids_unsafe_calls(*captured.capture);
+      }))
+    return CUDA_SUCCESS;
+  return fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+              "the call may wait for other work, which the mode of a capture forbids, so that the "
+              "capture is invalid now; make the call before or after the capture, or capture with "
+              "CU_STREAM_CAPTURE_MODE_RELAXED");
 }
 
 CUresult Captures::refuse(const CapturedMoment& moment) {
   const LockGuard guard(lock_);
   moment.capture->is_invalid = true;
-  return CUDA_ERROR_CAPTURED_EVENT;
+  return fail(CUDA_ERROR_CAPTURED_EVENT,
+              "the event was recorded in a capture, which is invalid now; record it outside of "
+              "captures before it is queried or waited for");
 }
 
 CUresult Captures::refuse_outside(const StreamHandle& stream) {
   const LockGuard guard(lock_);
   const auto found = streams_.find(stream.stream.get());
   if (found != streams_.end()) found->second.capture->is_invalid = true;
-  return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  return fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+              "the event was not recorded in the stream's capture, which is invalid now; record it "
+              "in the capture, or wait with CU_EVENT_WAIT_EXTERNAL");
 }
 
 void Captures::forget(const Stream& stream) {

@@ -1,7 +1,7 @@
 #include "runtime/current_context.h"
 
 #include "runtime/last_failure.h"
-#include "runtime/results.h"
+#include "runtime/refusals.h"
 #include "runtime/thread_contexts.h"
 
 namespace wherry::impl {
@@ -15,18 +15,6 @@ CUresult refuse_missing() {
 
 }  // namespace
 
-CUresult refuse_status(WorkStatus status) {
-  if (status == WorkStatus::ok) return CUDA_SUCCESS;
-  const CUresult result = to_result(status);
-  if (status == WorkStatus::context_destroyed)
-    return fail(result,
-                "the thread's current context was destroyed; make another one current with "
-                "cuCtxSetCurrent");
-  return fail(result,
-              "earlier work of the context has failed, and a line in the log says how; "
-              "cuDevicePrimaryCtxReset starts the device anew");
-}
-
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context) {
   const CUcontext handle = ThreadContexts::mine().current();
   if (handle == nullptr) return refuse_missing();
@@ -35,8 +23,8 @@ CUresult find_current(Driver& driver, std::shared_ptr<Context>& context) {
 }
 
 int current_device(Driver& driver) {
-  std::shared_ptr<Context> context;
-  return find_current(driver, context) == CUDA_SUCCESS ? context->device.ordinal : 0;
+  const auto context = driver.find_context(ThreadContexts::mine().current());
+  return context ? context->device.ordinal : 0;
 }
 
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context) {

@@ -18,7 +18,5 @@ int current_device(Driver& driver);
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
 // The same for functions that need a working context and do not use it.
 CUresult check_working(const Driver& driver);
-// The result for the status of a context, with the reason of a failure (runtime/last_failure.h).
-CUresult refuse_status(WorkStatus status);
 
 }  // namespace wherry::impl

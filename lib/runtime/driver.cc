@@ -19,6 +19,7 @@
 #include "os/process/thread.h"
 #include "os/process/valgrind.h"
 #include "runtime/last_failure.h"
+#include "runtime/refusals.h"
 #include "runtime/system_calls.h"
 #include "streams/thread_target.h"
 #include "trap/child_accesses.h"
@@ -172,7 +173,9 @@ CUresult Driver::start() {
     OptionsError problem;
     const auto options = RuntimeOptions::from_environment(problem, the_policy);
     if (!options) {
-      if (problem.message.empty()) return to_result(problem.kind);
+      if (problem.kind == OptionsError::Kind::no_device)
+        return fail(CUDA_ERROR_NO_DEVICE,
+                    "CUDA_VISIBLE_DEVICES names none of the devices; unset it, or name one");
       log_error("{}", problem.message);
       return fail(to_result(problem.kind), "{}", problem.message);
     }
@@ -197,7 +200,7 @@ CUresult Driver::start() {
     return fail(CUDA_ERROR_INVALID_VALUE, "cannot start: {}", error.what());
   } catch (const std::bad_alloc&) {
     the_mark = nullptr;
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refuse_own_data();
   }
 }
 
@@ -217,7 +220,7 @@ CUresult Driver::set_policy(const char* text) {
     log_info("the program chooses the policy {}", text);
     return CUDA_SUCCESS;
   } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refuse_own_data();
   }
 }
 
@@ -226,7 +229,7 @@ CUresult Driver::add_policy(const char* name, unsigned version, wherry::make_pol
   try {
     return register_policy(name, version, make);
   } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refuse_own_data();
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/results.h"
+#include "runtime/refusals.h"
 
 namespace wherry::impl {
 
@@ -11,7 +11,7 @@ GraphContent kernel_content(const std::shared_ptr<Context>& context, KernelLaunc
   auto kept = std::make_shared<const KeptLaunch>(std::move(launch));
   GraphContent content{CU_GRAPH_NODE_TYPE_KERNEL, context};
   content.work = [kept](Driver&, const StreamHandle& stream) {
-    return to_result(run(stream, kept->launch));
+    return refuse_status(run(stream, kept->launch));
   };
   content.kernel = std::move(kept);
   return content;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/driver.h"
-#include "runtime/results.h"
+#include "runtime/refusals.h"
 
 namespace wherry::impl {
 namespace {
@@ -39,13 +39,13 @@ CUresult GraphExec::launch(Driver& driver, const StreamHandle& stream) {
   const LockGuard guard(lock_);
   WorkStatus status = engine_of(stream).status(*stream.context->work);
   if (status == WorkStatus::ok && last_) status = engine_of(stream).wait_for(stream.stream, last_);
-  if (status != WorkStatus::ok) return to_result(status);
+  if (status != WorkStatus::ok) return refuse_status(status);
   CUresult result = CUDA_SUCCESS;
   StreamHandle at = stream;
   for (const GraphStep& step : steps_) {
     if (!step.content.work) continue;
     const StreamHandle next = stream_for(step.content, stream);
-    result = to_result(follow(next, at));
+    result = refuse_status(follow(next, at));
     at = next;
     if (result == CUDA_SUCCESS) result = step.content.work(driver, at);
     if (result != CUDA_SUCCESS) break;
@@ -54,7 +54,7 @@ CUresult GraphExec::launch(Driver& driver, const StreamHandle& stream) {
   const auto end = std::make_shared<Recording>();
   if (status == WorkStatus::ok) status = engine_of(stream).record(stream.stream, end);
   if (status == WorkStatus::ok) last_ = end;
-  return result != CUDA_SUCCESS ? result : to_result(status);
+  return result != CUDA_SUCCESS ? result : refuse_status(status);
 }
 
 bool GraphExec::set(CUgraphNode node, GraphContent content) {

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "os/files/range_mark.h"
+#include "runtime/last_failure.h"
+#include "runtime/refusals.h"
 
 namespace wherry::impl {
 namespace {
@@ -23,19 +25,42 @@ void log_refusal(const OfferHandle& handle) {
       handle.pid);
 }
 
+CUresult refuse_unknown() {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the handle names no object of this kind that a process shares; has its process "
+              "ended, or destroyed the object?");
+}
+
 CUresult to_result(ForeignOffer::Verdict verdict, const OfferHandle& handle) {
   switch (verdict) {
     case ForeignOffer::Verdict::found:
       return CUDA_SUCCESS;
     case ForeignOffer::Verdict::unknown:
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_unknown();
     case ForeignOffer::Verdict::own:
-      return CUDA_ERROR_INVALID_CONTEXT;
+      return fail(CUDA_ERROR_INVALID_CONTEXT,
+                  "the handle is of this process; pass it to another one, and use the object "
+                  "itself here");
     case ForeignOffer::Verdict::refused:
       log_refusal(handle);
-      return CUDA_ERROR_MAP_FAILED;
+      return fail(CUDA_ERROR_MAP_FAILED,
+                  "Linux does not let this process open what process {} shares; run both as the "
+                  "same user, and dumpable (PR_SET_DUMPABLE)",
+                  handle.pid);
   }
   return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult refuse_mapping(CUresult code, int error) {
+  return fail(code,
+              "a device cannot map the memory of the other process: errno {} of Linux; free other "
+              "memory and try again",
+              error);
+}
+
+CUresult refuse_other_pool() {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the memory is not of this pool; import the pool that it was allocated from");
 }
 
 }  // namespace
@@ -58,9 +83,11 @@ CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Im
   const CUresult opened = open_offer(handle, offer, file);
   if (opened != CUDA_SUCCESS) return opened;
   if (mark_range(file.get(), what.offset, round_up(what.bytes, page_size)) != 0)
-    return CUDA_ERROR_MAP_FAILED;
+    return fail(CUDA_ERROR_MAP_FAILED,
+                "another program has locked the memory that process {} shares; end that program",
+                handle.pid);
   // The other process sees the mark from here on.
-  if (!offer.stands()) return CUDA_ERROR_INVALID_VALUE;
+  if (!offer.stands()) return refuse_unknown();
   piece.handle = handle;
   piece.file = std::make_shared<Fd>(std::move(file));
   piece.offset = what.offset;
@@ -79,7 +106,7 @@ CUresult ImportedMemory::place(Import& piece) {
   // as such.
   const std::size_t lead = piece.record.bytes < block_size ? 0 : piece.offset % block_size;
   const auto place = annex.reserve(lead + piece.record.bytes);
-  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!place) return refuse_addresses(lead + piece.record.bytes);
   piece.place = *place;
   piece.record.base = piece.record.device_base = *place + lead;
   // A driver reports whole blocks, because it maps whole blocks.
@@ -87,7 +114,8 @@ CUresult ImportedMemory::place(Import& piece) {
   piece.record.kind = MemoryKind::imported;
   if (const int error = annex.show(window_of(piece), piece.shown_to)) {
     annex.release(*place);
-    return error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_MAP_FAILED;
+    return refuse_mapping(error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_MAP_FAILED,
+                          error);
   }
   try {
     remember(piece);
@@ -143,7 +171,8 @@ CUresult ImportedMemory::close(std::uintptr_t address, std::optional<Import>& la
   const LockGuard guard(lock_);
   const auto piece = imports_.find(address);
   if (piece == imports_.end() || piece->second.record.pool != nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "no memory of cuIpcOpenMemHandle begins at {:#x}; was it closed before?", address);
   if (--piece->second.users == 0) last = take(piece);
   return CUDA_SUCCESS;
 }
@@ -153,12 +182,12 @@ CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedMe
   const LockGuard guard(lock_);
   // Tickets of different boards cannot be compared.
   if (handle.process() != pool.offer.process() || handle.board_file != pool.offer.board_file)
-    return CUDA_ERROR_INVALID_VALUE;
+    return refuse_other_pool();
   Import piece;
   Offer what;
   const CUresult found = find_file(handle, OfferKind::pooled, piece, what);
   if (found != CUDA_SUCCESS) return found;
-  if (what.pool != pool.offer.ticket) return CUDA_ERROR_INVALID_VALUE;
+  if (what.pool != pool.offer.ticket) return refuse_other_pool();
   piece.record.pool = pool.handle;
   piece.record.device = static_cast<std::uint8_t>(pool.device);
   piece.opened_for = pool.device;
@@ -209,7 +238,7 @@ CUresult ImportedMemory::set_access(ImportedMemoryPool& pool, int device, bool a
   }
   // Undoes the changes. A device that does not answer is ended soon.
   for (Import* piece : changed) static_cast<void>(show_or_hide(*piece, bit, !accessible));
-  return CUDA_ERROR_MAP_FAILED;
+  return refuse_mapping(CUDA_ERROR_MAP_FAILED, error);
 }
 
 int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {

@@ -28,5 +28,7 @@ CUresult tell_param(const DeclaredParams& params, std::size_t index, std::size_t
 // neither.
 std::shared_ptr<const KernelCode> find_kernel_code(const Driver& driver, CUfunction argument,
                                                    const Context& context);
+// CUDA_ERROR_INVALID_HANDLE: it is neither.
+CUresult refuse_code(CUfunction argument);
 
 }  // namespace wherry::impl

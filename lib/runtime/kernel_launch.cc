@@ -35,11 +35,7 @@ CUresult refuse_shape(const LaunchShape& shape) {
 CUresult plan_launch(Driver& driver, const Context& context, CUfunction function,
                      const LaunchShape& shape, void** params, void** extra, KernelLaunch& launch) {
   const auto code = find_kernel_code(driver, function, context);
-  if (!code)
-    return fail(CUDA_ERROR_INVALID_HANDLE,
-                "{:#x} is no function of the stream's context and no kernel of a library; get one "
-                "with cuModuleGetFunction or cuLibraryGetKernel",
-                reinterpret_cast<std::uintptr_t>(function));
+  if (!code) return refuse_code(function);
   Runtime& runtime = driver.runtime();
   const auto size = size_of(shape, runtime.topology(), context.device.ordinal);
   const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;

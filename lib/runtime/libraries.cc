@@ -96,7 +96,11 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
     kernel = library ? kernel_of(library, code) : nullptr;
   }
   // Another thread has found the new library just now and unloaded it.
-  if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
+  if (kernel == nullptr)
+    return fail(CUDA_ERROR_NOT_FOUND,
+                "another thread has unloaded the library of the kernel at {:#x} during the call; "
+                "unload it later",
+                address);
   own_kernels_[address] = kernel;
   return CUDA_SUCCESS;
 }

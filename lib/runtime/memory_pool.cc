@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "runtime/driver.h"
+#include "runtime/last_failure.h"
+#include "runtime/refusals.h"
 
 namespace wherry::impl {
 namespace {
@@ -245,7 +247,9 @@ CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* va
   }
   const auto number = [&] { return value_of<cuuint64_t>(value); };
   const auto reset = [&](MemoryPoolSpace::Amount& amount) {
-    if (number() != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (number() != 0)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "value is {}, and the highest amount can only be reset; pass 0", number());
     amount.high = amount.now;
     return CUDA_SUCCESS;
   };
@@ -258,8 +262,13 @@ CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* va
       return reset(space_.reserved());
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       return reset(space_.used());
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "attr {} is the present amount, which cannot be set; set that with _HIGH to 0",
+                  static_cast<int>(attribute));
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_value("attr", static_cast<int>(attribute), "CUmemPool_attribute");
   }
 }
 
@@ -279,7 +288,7 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) {
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       return give<cuuint64_t>(value, space_.used().high);
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_value("attr", static_cast<int>(attribute), "CUmemPool_attribute");
   }
 }
 

@@ -37,6 +37,7 @@ class MemoryPool {
 
   CUmemoryPool handle() const { return handle_; }
   int device() const { return device_; }
+  std::size_t most_bytes() const { return limits_.most; }
   bool is_for_processes() const { return limits_.for_processes; }
 
   // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.

@@ -33,8 +33,8 @@ CUresult load(Runtime& runtime, const Fd& file, const std::string& path, NewObje
   loaded.object = load_object(file, path);
   if (loaded.object.handle == nullptr) {
     log_line("{} cannot be loaded: {}", loaded.name, loaded.object.why);
-    return fail(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "{} cannot be loaded: {}", loaded.name,
-                loaded.object.why);
+    return fail(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "{} cannot be loaded: {}; see ldd",
+                loaded.name, loaded.object.why);
   }
   const CUresult shared = share_object(runtime, loaded.name, loaded.object);
   if (shared == CUDA_SUCCESS) log_debug("module {} is loaded", loaded.name);
@@ -47,7 +47,8 @@ CUresult load_file(Runtime& runtime, const char* path, NewObject& loaded) {
   loaded.name = path;
   const Fd file = open_object(path);
   if (!file)
-    return fail(CUDA_ERROR_FILE_NOT_FOUND, "{} cannot be opened: {}", path,
+    return fail(CUDA_ERROR_FILE_NOT_FOUND,
+                "{} cannot be opened: {}; check its name and permissions", path,
                 std::generic_category().message(errno));
   const ObjectKind kind = kind_of_object(read_beginning(file));
   if (kind != ObjectKind::shared_object) return refuse(kind, loaded.name);
@@ -78,8 +79,8 @@ CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObj
       return fail(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
                   "a device cannot load {}; a line in the log says why", name);
     case ModuleVariables::ShareResult::no_space:
-      return fail(CUDA_ERROR_OUT_OF_MEMORY, "there is no room for the managed variables of {}",
-                  name);
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "there is no room for the managed variables of {}; free managed memory", name);
   }
   return CUDA_ERROR_UNKNOWN;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/last_failure.h"
+#include "runtime/refusals.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -22,7 +25,9 @@ CUresult Offers::offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64
   const auto posted = board_->post(what);
   if (!posted) {
     offers.erase(known);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                "this process shares {} objects, and cannot share more; free some of them first",
+                OfferBoard::slots_max);
   }
   handle = known->second = *posted;
   return CUDA_SUCCESS;
@@ -32,7 +37,10 @@ CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& han
   const LockGuard guard(lock_);
   // A thread that frees the memory takes the record out first, and takes this lock after that.
   const auto record = runtime_.memory().find(address);
-  if (!record || record->kind != kind || record->variable) return CUDA_ERROR_INVALID_VALUE;
+  if (!record || record->kind != kind || record->variable)
+    return fail(CUDA_ERROR_INVALID_VALUE, "no memory of {} is at {:#x}; pass an address of such",
+                kind == MemoryKind::pooled ? "a pool (cuMemAllocAsync)" : "a device (cuMemAlloc)",
+                address);
   const ManagedHeap::FilePlace place = runtime_.heap().file_place(record->base, record->device);
   Offer what;
   what.descriptor = place.fd;
@@ -41,9 +49,13 @@ CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& han
   what.bytes = record->bytes;
   what.device = runtime_.device_config(record->device).number;
   if (kind == MemoryKind::pooled) {
-    if (record->base != address) return CUDA_ERROR_INVALID_VALUE;
+    if (record->base != address) return refuse_inside(address, record->base, record->bytes);
     const auto pool = pools_.find(id_of(record->pool));
-    if (pool == pools_.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == pools_.end())
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the pool of the memory at {:#x} is not shared; call "
+                  "cuMemPoolExportToShareableHandle for it first",
+                  address);
     what.kind = OfferKind::pooled;
     what.pool = pool->second.ticket;
   }

@@ -6,6 +6,16 @@
 #include "runtime/results.h"
 
 namespace wherry::impl {
+namespace {
+
+CUresult refuse_put(const WantedPages& wanted) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the range {:#x}+{} with the token {} is not in use; pass what "
+              "wherryGetP2PPages was given, once",
+              wanted.address, wanted.bytes, wanted.token);
+}
+
+}  // namespace
 
 std::vector<P2PPages::PinnedAllocation>::iterator P2PPages::find(unsigned token,
                                                                  std::uintptr_t address) {
@@ -39,7 +49,9 @@ CUresult P2PPages::find_mapped(const WantedPages& wanted, PinnedAllocation& entr
                                std::vector<wherryPageExtent>& found) {
   const auto mapped = mapped_.mapped_at(wanted.address);
   // The program has unmapped it since the record was found.
-  if (!mapped || mapped->place.start != entry.record.base) return CUDA_ERROR_INVALID_VALUE;
+  if (!mapped || mapped->place.start != entry.record.base)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the memory at {:#x} was unmapped during the call; unmap it later", wanted.address);
   entry.file = mapped->memory.file;
   const std::uintptr_t first = round_down(wanted.address, page_size);
   found.push_back({first, first - mapped->place.start,
@@ -53,9 +65,10 @@ CUresult P2PPages::get(const WantedPages& wanted, std::span<wherryPageExtent> ex
   const auto record = records_.find(wanted.address);
   if (!record || wanted.token != token_of(*record) || wanted.bytes == 0 ||
       wanted.bytes > record->base + record->bytes - wanted.address)
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "the range {:#x}+{} is not inside the live allocation of the token {}",
-                wanted.address, wanted.bytes, wanted.token);
+    return fail(
+        CUDA_ERROR_INVALID_VALUE,
+        "the range {:#x}+{} is not inside the live allocation of the token {}; was it freed?",
+        wanted.address, wanted.bytes, wanted.token);
   const bool is_mapped = record->kind == MemoryKind::mapped;
   if (!is_mapped && record->kind != MemoryKind::managed && record->kind != MemoryKind::device)
     return fail(CUDA_ERROR_NOT_SUPPORTED,
@@ -87,9 +100,9 @@ CUresult P2PPages::get(const WantedPages& wanted, std::span<wherryPageExtent> ex
 CUresult P2PPages::put(const WantedPages& wanted) {
   const LockGuard guard(lock_);
   const auto entry = find(wanted.token, wanted.address);
-  if (entry == allocations_.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (entry == allocations_.end()) return refuse_put(wanted);
   const auto range = std::ranges::find(entry->ranges, Range{wanted.address, wanted.bytes});
-  if (range == entry->ranges.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (range == entry->ranges.end()) return refuse_put(wanted);
   entry->ranges.erase(range);
   unpin_if_unused(entry);
   return CUDA_SUCCESS;

@@ -29,7 +29,8 @@ CUresult to_result(Pinning::Result result) {
     case Pinning::Result::pinned:
       return CUDA_SUCCESS;
     case Pinning::Result::not_managed:
-      return fail(CUDA_ERROR_INVALID_VALUE, "the pages are not, or no longer, managed memory");
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the pages are not, or no longer, managed memory; were they freed?");
     case Pinning::Result::no_space:
       return fail(CUDA_ERROR_OUT_OF_MEMORY,
                   "absent pages of the range find no room; free memory, or touch the pages where "

@@ -1,5 +1,7 @@
 #include "runtime/shareable_handles.h"
 
+#include "runtime/last_failure.h"
+
 namespace wherry::impl {
 
 CUresult check_imported_handle_type(CUmemAllocationHandleType type) {
@@ -9,10 +11,15 @@ CUresult check_imported_handle_type(CUmemAllocationHandleType type) {
     case CU_MEM_HANDLE_TYPE_WIN32:
     case CU_MEM_HANDLE_TYPE_WIN32_KMT:
     case CU_MEM_HANDLE_TYPE_FABRIC:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return refuse_handle_type(CUDA_ERROR_NOT_SUPPORTED, type);
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_handle_type(CUDA_ERROR_INVALID_VALUE, type);
   }
+}
+
+CUresult refuse_handle_type(CUresult code, CUmemAllocationHandleType type) {
+  return fail(code, "the type of handle is {:#x}; pass CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+              static_cast<unsigned>(type));
 }
 
 }  // namespace wherry::impl

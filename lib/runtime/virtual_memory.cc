@@ -8,12 +8,18 @@
 
 #include "base/log.h"
 #include "base/page.h"
+#include "runtime/last_failure.h"
+#include "runtime/refusals.h"
 
 namespace wherry::impl {
 namespace {
 
-CUresult to_result(int error) {
-  return error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+CUresult refuse_mapping(int error) {
+  return fail(
+      error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM,
+      "a processor cannot map or unmap the memory: errno {} of Linux; free other memory and "
+      "try again",
+      error);
 }
 
 // Devices may have access to all memory, the host to its own only, and as one of its nodes to what
@@ -180,10 +186,20 @@ CUresult VirtualMemory::map(std::uintptr_t address, Handle handle) {
   const LockGuard guard(lock_);
   const auto memory = memories_.find(handle);
   const auto* const reserved = reservation_around(address);
-  if (memory == memories_.end() || reserved == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (memory == memories_.end()) return refuse_handle(handle);
+  if (reserved == nullptr)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "no addresses are reserved at {:#x}; reserve them with cuMemAddressReserve",
+                address);
   const AddressRange place{address, address + memory->second->physical.bytes};
-  if (place.end > reserved->first + reserved->second || is_mapped(place))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (place.end > reserved->first + reserved->second)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range {:#x}+{} ends after its reservation {:#x}+{}; reserve more addresses",
+                address, place.size(), reserved->first, reserved->second);
+  if (is_mapped(place))
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "memory is mapped in the range {:#x}+{}; unmap it with cuMemUnmap first", address,
+                place.size());
   const auto range = mapped_.emplace(address, MappedRange{memory->second, {}}).first;
   try {
     remember(place, *memory->second);
@@ -211,14 +227,17 @@ int VirtualMemory::give(MappedRanges::iterator range, Processor p, Access access
 CUresult VirtualMemory::unmap(AddressRange place) {
   const LockGuard guard(lock_);
   const auto ranges = mapped_in(place);
-  if (!ranges) return CUDA_ERROR_INVALID_VALUE;
+  if (!ranges)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range {:#x}+{} contains a part of a mapping; pass whole mappings", place.start,
+                place.size());
   // All of them before any is forgotten: where a device does not answer the program may try again.
   for (const auto& range : *ranges)
     for (int i = 0; i < max_processors; ++i)
       if (const int error = give(range, Processor{i}, Access::none)) {
         log_line("processor {} does not let go of memory that is unmapped: {}", i - 1,
                  std::generic_category().message(error));
-        return to_result(error);
+        return refuse_mapping(error);
       }
   for (const auto& range : *ranges) {
     const auto record =
@@ -241,13 +260,19 @@ bool VirtualMemory::takes_away(AddressRange place, const Accesses& left) const {
 CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> grants) {
   const LockGuard guard(lock_);
   const auto ranges = mapped_exactly(place);
-  if (ranges.empty()) return CUDA_ERROR_INVALID_VALUE;
+  if (ranges.empty())
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the range {:#x}+{} does not consist of whole mappings; map memory with cuMemMap "
+                "first, and pass all of it",
+                place.start, place.size());
   std::map<int, Access> wanted;
   for (const Grant& grant : grants) {
     wanted[grant.processor.index] = grant.access;
     for (const auto& range : ranges)
       if (!may_reach(grant, range->second.memory->physical.traits.location))
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the host accesses only memory that was created on it, and a node only that of "
+                    "nodes; create it there, or leave this location out");
   }
   struct Before {
     MappedRanges::iterator range;
@@ -264,7 +289,7 @@ CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> gr
       if (error == 0) continue;
       for (const Before& before : done)
         static_cast<void>(give(before.range, before.processor, before.access));
-      return to_result(error);
+      return refuse_mapping(error);
     }
   }
   return CUDA_SUCCESS;

@@ -106,7 +106,11 @@ unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedM
 cudaError_t __cudaPopCallConfiguration(dim3* gridDim, dim3* blockDim, size_t* sharedMem,
                                        void* stream) {
   auto& stack = configurations();
-  if (stack.empty()) return refuse(cudaErrorMissingConfiguration);
+  if (stack.empty())
+    return finish_instead(
+        fail(CUDA_ERROR_INVALID_VALUE,
+             "no configuration of a launch was pushed; launch with <<<>>> or cudaLaunchKernel"),
+        cudaErrorMissingConfiguration);
   const CallConfiguration top = stack.back();
   stack.pop_back();
   *gridDim = top.grid;

@@ -1,4 +1,5 @@
 // The runtime API's functions that copy and fill.
+#include "api/bad_arguments.h"
 #include "api/copies.h"
 #include "api/cudart/entry.h"
 
@@ -36,14 +37,20 @@ bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
 }
 
 // Only a pitch that is too small has an error code of its own.
-cudaError_t check_pitch(std::size_t pitch, const Extent& extent) {
+cudaError_t check_pitch(std::size_t pitch, const Extent& extent, const char* call) {
   if (extent.rows <= 1 && extent.layers <= 1) return cudaSuccess;
-  if (pitch < extent.width) return cudaErrorInvalidPitchValue;
-  return pitch > max_pitch ? cudaErrorInvalidValue : cudaSuccess;
+  if (pitch >= extent.width && pitch <= max_pitch) return cudaSuccess;
+  const CUresult refused =
+      fail(CUDA_ERROR_INVALID_VALUE,
+           "a pitch is {} for rows of {} bytes; pass at least that, and at most {}", pitch,
+           extent.width, max_pitch);
+  return finish_instead(
+      refused, pitch < extent.width ? cudaErrorInvalidPitchValue : cudaErrorInvalidValue, call);
 }
-cudaError_t check_pitches(std::size_t to, std::size_t from, const Extent& extent) {
-  const cudaError_t checked = check_pitch(to, extent);
-  return checked != cudaSuccess ? checked : check_pitch(from, extent);
+cudaError_t check_pitches(std::size_t to, std::size_t from, const Extent& extent,
+                          const char* call) {
+  const cudaError_t checked = check_pitch(to, extent, call);
+  return checked != cudaSuccess ? checked : check_pitch(from, extent, call);
 }
 
 cudaError_t copy_ends(const End& to, const End& from, const Extent& extent, Timing timing,
@@ -58,21 +65,17 @@ cudaError_t copy_bytes(void* to, const void* from, std::size_t count, cudaMemcpy
                        Timing timing, CUstream stream, const char* call = __builtin_FUNCTION()) {
   End there{Role::any, number_of(to)};
   End here{Role::any, number_of(from)};
-  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection, call);
+  if (!find_roles(kind, there, here)) return refuse_kind(kind, call);
   return copy_ends(there, here, {count}, timing, stream, call);
-}
-
-bool are_devices(int one, int other) {
-  Driver* const driver = Driver::current();
-  return driver != nullptr && driver->device(one) != nullptr && driver->device(other) != nullptr;
 }
 
 cudaError_t copy_between(void* to, int to_device, const void* from, int from_device,
                          std::size_t count, Timing timing, CUstream stream,
                          const char* call = __builtin_FUNCTION()) {
   return with_context(call, [&] {
-    if (!are_devices(to_device, from_device)) return CUDA_ERROR_INVALID_DEVICE;
     return enter(call, [&](Driver& driver) {
+      const CUresult checked = check_devices(driver, to_device, from_device);
+      if (checked != CUDA_SUCCESS) return checked;
       End there{Role::device, number_of(to)};
       End here{Role::device, number_of(from)};
       there.device = to_device;
@@ -88,56 +91,64 @@ cudaError_t copy_rectangle(void* to, std::size_t to_pitch, const void* from, std
   const Extent extent{width, rows};
   End there{Role::any, number_of(to), to_pitch};
   End here{Role::any, number_of(from), from_pitch};
-  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection, call);
-  const cudaError_t checked = check_pitches(to_pitch, from_pitch, extent);
-  if (checked != cudaSuccess) return refuse(checked, call);
+  if (!find_roles(kind, there, here)) return refuse_kind(kind, call);
+  const cudaError_t checked = check_pitches(to_pitch, from_pitch, extent, call);
+  if (checked != cudaSuccess) return checked;
   return copy_ends(there, here, extent, timing, stream, call);
 }
 
-// Returns false if the size overflows, so that no memory can be so large.
-bool find_end(const cudaPitchedPtr& memory, const cudaPos& at, End& end) {
+CUresult find_end(const cudaPitchedPtr& memory, const cudaPos& at, const Extent& extent, End& end) {
   end.address = number_of(memory.ptr);
   end.pitch = memory.pitch;
   std::size_t start = 0;
   std::size_t rows = 0;
-  return !__builtin_mul_overflow(memory.pitch, memory.ysize, &end.layer) &&
-         !__builtin_mul_overflow(at.z, memory.ysize, &rows) &&
-         !__builtin_add_overflow(rows, at.y, &rows) &&
-         !__builtin_mul_overflow(rows, memory.pitch, &start) &&
-         !__builtin_add_overflow(start, at.x, &start) &&
-         (end.address == 0 || !__builtin_add_overflow(end.address, start, &end.address));
+  if (__builtin_mul_overflow(memory.pitch, memory.ysize, &end.layer) ||
+      __builtin_mul_overflow(at.z, memory.ysize, &rows) ||
+      __builtin_add_overflow(rows, at.y, &rows) ||
+      __builtin_mul_overflow(rows, memory.pitch, &start) ||
+      __builtin_add_overflow(start, at.x, &start) ||
+      (end.address != 0 && __builtin_add_overflow(end.address, start, &end.address)))
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the position ({}, {}, {}) with pitch {} and ysize {} lies past the last address; "
+                "check them",
+                at.x, at.y, at.z, memory.pitch, memory.ysize);
+  if (extent.layers > 1 && memory.ysize < extent.rows)
+    return fail(CUDA_ERROR_INVALID_VALUE, "ysize is {} for layers of {} rows; pass at least that",
+                memory.ysize, extent.rows);
+  return CUDA_SUCCESS;
 }
 
 // For both structures.
 template <typename Parameters>
 cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CUstream stream,
                      const char* call = __builtin_FUNCTION()) {
-  if (what.srcArray != nullptr || what.dstArray != nullptr)
-    return refuse(cudaErrorNotSupported, call);
+  if (what.srcArray != nullptr || what.dstArray != nullptr) return refuse_array(call);
   const Extent extent{what.extent.width, what.extent.height, what.extent.depth};
   if (extent.is_empty()) return with_context(call, [] { return CUDA_SUCCESS; });
-  const cudaError_t checked = check_pitches(what.dstPtr.pitch, what.srcPtr.pitch, extent);
-  if (checked != cudaSuccess) return refuse(checked, call);
-  if (!find_end(what.dstPtr, what.dstPos, to) || !find_end(what.srcPtr, what.srcPos, from) ||
-      (extent.layers > 1 && (what.dstPtr.ysize < extent.rows || what.srcPtr.ysize < extent.rows)))
-    return refuse(cudaErrorInvalidValue, call);
+  const cudaError_t checked = check_pitches(what.dstPtr.pitch, what.srcPtr.pitch, extent, call);
+  if (checked != cudaSuccess) return checked;
+  CUresult found = find_end(what.dstPtr, what.dstPos, extent, to);
+  if (found == CUDA_SUCCESS) found = find_end(what.srcPtr, what.srcPos, extent, from);
+  if (found != CUDA_SUCCESS) return finish(found, call);
   return copy_ends(to, from, extent, timing, stream, call);
 }
 
 cudaError_t copy_box(const cudaMemcpy3DParms* what, Timing timing, CUstream stream,
                      const char* call = __builtin_FUNCTION()) {
-  if (what == nullptr) return refuse(cudaErrorInvalidValue, call);
+  if (what == nullptr) return finish(refuse_null("p"), call);
   End to;
   End from;
-  if (!find_roles(what->kind, to, from)) return refuse(cudaErrorInvalidMemcpyDirection, call);
+  if (!find_roles(what->kind, to, from)) return refuse_kind(what->kind, call);
   return copy_box(*what, to, from, timing, stream, call);
 }
 
 cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream stream,
                      const char* call = __builtin_FUNCTION()) {
-  if (what == nullptr) return refuse(cudaErrorInvalidValue, call);
+  if (what == nullptr) return finish(refuse_null("p"), call);
   const cudaError_t known = with_context(call, [&] {
-    return are_devices(what->dstDevice, what->srcDevice) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return enter(call, [&](Driver& driver) {
+      return check_devices(driver, what->dstDevice, what->srcDevice);
+    });
   });
   if (known != cudaSuccess) return known;
   End to{Role::device};
@@ -150,10 +161,10 @@ cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream 
 cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const Extent& extent, Timing timing,
                      CUstream stream, const char* call = __builtin_FUNCTION()) {
   End to{Role::device};
-  const cudaError_t checked = check_pitch(memory.pitch, extent);
-  if (checked != cudaSuccess) return refuse(checked, call);
-  if (!find_end(memory, {}, to) || (extent.layers > 1 && memory.ysize < extent.rows))
-    return refuse(cudaErrorInvalidValue, call);
+  const cudaError_t checked = check_pitch(memory.pitch, extent, call);
+  if (checked != cudaSuccess) return checked;
+  const CUresult found = find_end(memory, {}, extent, to);
+  if (found != CUDA_SUCCESS) return finish(found, call);
   return with_context(call, [&] {
     return enter(call, [&](Driver& driver) {
       return fill(driver, stream, timing, to, extent, static_cast<unsigned char>(value), 1);

@@ -1,4 +1,5 @@
 // The runtime API's functions of devices.
+#include "api/bad_arguments.h"
 #include "api/cudart/entry.h"
 #include "api/entry.h"
 #include "runtime/thread_contexts.h"
@@ -15,7 +16,7 @@ cudaError_t cudaSetDevice(int device) {
   return with_library([&] {
     return enter([&](Driver& driver) {
       Device* found = driver.device(device);
-      if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      if (found == nullptr) return refuse_device(driver.runtime(), device);
       ThreadContexts::mine().set(driver.retain_primary_for_runtime(*found));
       RuntimeThread::mine().device = device;
       return CUDA_SUCCESS;
@@ -27,7 +28,7 @@ cudaError_t cudaGetDevice(int* device) {
   return with_library([&] {
     if (ThreadContexts::mine().current() != nullptr) return cuCtxGetDevice(device);
     return enter([&](Driver&) {
-      if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (device == nullptr) return refuse_null("device");
       *device = RuntimeThread::mine().device;
       return CUDA_SUCCESS;
     });

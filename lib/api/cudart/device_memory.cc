@@ -1,4 +1,5 @@
 // The runtime API's functions of devices' own memory, of peer access and of pools.
+#include "api/bad_arguments.h"
 #include "api/cudart/entry.h"
 #include "api/entry.h"
 
@@ -15,7 +16,7 @@ template <typename Allocate>
 cudaError_t allocate(void** pointer, const Allocate& allocate_at,
                      const char* call = __builtin_FUNCTION()) {
   return with_context(call, [&] {
-    if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pointer == nullptr) return refuse_null("devPtr");
     CUdeviceptr address = 0;
     const CUresult result = allocate_at(&address);
     *pointer = to_pointer(address);
@@ -40,7 +41,7 @@ cudaError_t with_peer(int device, const Body& body, const char* call = __builtin
     CUcontext peer = nullptr;
     const CUresult found = enter(call, [&](Driver& driver) {
       Device* of = driver.device(device);
-      if (of == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      if (of == nullptr) return refuse_device(driver.runtime(), device);
       peer = driver.retain_primary_for_runtime(*of);
       return CUDA_SUCCESS;
     });
@@ -48,7 +49,7 @@ cudaError_t with_peer(int device, const Body& body, const char* call = __builtin
     const CUresult result = body(peer);
     // In this API callers pass no contexts, so the device is wrong.
     return result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED || result == CUDA_ERROR_INVALID_CONTEXT
-               ? CUDA_ERROR_INVALID_DEVICE
+               ? fail_instead(result, CUDA_ERROR_INVALID_DEVICE)
                : result;
   });
 }
@@ -73,16 +74,20 @@ cudaError_t free_async(void* pointer, CUstream stream, const char* call = __buil
 
 cudaError_t cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t height) {
   return with_context([&] {
-    if (devPtr == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (devPtr == nullptr) return refuse_null("devPtr");
+    if (pitch == nullptr) return refuse_null("pitch");
     return allocate_rows(*devPtr, *pitch, width, height);
   });
 }
 
 cudaError_t cudaMalloc3D(cudaPitchedPtr* pitchedDevPtr, cudaExtent extent) {
   return with_context([&] {
-    if (pitchedDevPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pitchedDevPtr == nullptr) return refuse_null("pitchedDevPtr");
     std::size_t rows = 0;
-    if (__builtin_mul_overflow(extent.height, extent.depth, &rows)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "{} layers of {} rows are more than 2^64 rows; pass fewer", extent.depth,
+                  extent.height);
     pitchedDevPtr->xsize = extent.width;
     pitchedDevPtr->ysize = extent.height;
     return allocate_rows(pitchedDevPtr->ptr, pitchedDevPtr->pitch, extent.width, rows);

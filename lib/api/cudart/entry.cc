@@ -47,10 +47,18 @@ cudaError_t finish_instead(CUresult result, cudaError_t error, const char* call)
   return RuntimeThread::mine().last_error = error;
 }
 
-cudaError_t refuse(cudaError_t error, const char* call) {
-  begin_call();
-  end_failed_call(call, error);
-  return RuntimeThread::mine().last_error = error;
+cudaError_t refuse_kind(cudaMemcpyKind kind, const char* call) {
+  const CUresult refused =
+      fail(CUDA_ERROR_INVALID_VALUE,
+           "kind is {}; pass cudaMemcpyDefault, or the direction in which this function copies",
+           static_cast<int>(kind));
+  return finish_instead(refused, cudaErrorInvalidMemcpyDirection, call);
+}
+
+cudaError_t refuse_array(const char* call) {
+  return finish(fail(CUDA_ERROR_NOT_SUPPORTED,
+                     "there are no arrays; pass NULL as srcArray and dstArray, and copy memory"),
+                call);
 }
 
 }  // namespace wherry::impl

@@ -6,6 +6,8 @@
 #include <wherry/cuda_runtime_api.h>
 
 #include "api/failed_calls.h"
+#include "runtime/last_failure.h"
+#include "runtime/refusals.h"
 
 namespace wherry::impl {
 
@@ -38,8 +40,11 @@ cudaError_t finish(CUresult result, const char* call = __builtin_FUNCTION());
 // The same with another error than the one with this number.
 cudaError_t finish_instead(CUresult result, cudaError_t error,
                            const char* call = __builtin_FUNCTION());
-// The same for errors that only the runtime API has, without a reason.
-cudaError_t refuse(cudaError_t error, const char* call = __builtin_FUNCTION());
+// cudaErrorInvalidMemcpyDirection: it is none of the values of cudaMemcpyKind, or the call does not
+// take it.
+cudaError_t refuse_kind(cudaMemcpyKind kind, const char* call = __builtin_FUNCTION());
+// cudaErrorNotSupported: the parameters of a copy name an array.
+cudaError_t refuse_array(const char* call = __builtin_FUNCTION());
 
 // Calls body(), which returns a CUresult, after starting the library. `call`: see
 // end_failed_call().

@@ -46,7 +46,7 @@ CUDA_MEMCPY3D to_driver(const cudaMemcpy3DParms& what) {
 template <typename Body>
 cudaError_t with_params(const cudaKernelNodeParams* params, const Body& body,
                         const char* call = __builtin_FUNCTION()) {
-  if (params == nullptr) return with_context(call, [] { return CUDA_ERROR_INVALID_VALUE; });
+  if (params == nullptr) return with_context(call, [] { return refuse_null("pNodeParams"); });
   CUkernel kernel = nullptr;
   const cudaError_t found = cudaGetKernel(&kernel, params->func);
   if (found != cudaSuccess) return found;
@@ -109,10 +109,9 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* pGraphNode, cudaGraph_t grap
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
                                    const cudaGraphNode_t* pDependencies, size_t numDependencies,
                                    const cudaMemcpy3DParms* pCopyParams) {
-  if (pCopyParams == nullptr) return refuse(cudaErrorInvalidValue);
-  if (pCopyParams->srcArray != nullptr || pCopyParams->dstArray != nullptr)
-    return refuse(cudaErrorNotSupported);
-  if (!is_kind(pCopyParams->kind)) return refuse(cudaErrorInvalidMemcpyDirection);
+  if (pCopyParams == nullptr) return finish(refuse_null("pCopyParams"));
+  if (pCopyParams->srcArray != nullptr || pCopyParams->dstArray != nullptr) return refuse_array();
+  if (!is_kind(pCopyParams->kind)) return refuse_kind(pCopyParams->kind);
   return with_context(
       [&] { return add_copy(pGraphNode, graph, pDependencies, numDependencies, *pCopyParams); });
 }
@@ -121,7 +120,7 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* pGraphNode, cudaGraph_t gr
                                      const cudaGraphNode_t* pDependencies, size_t numDependencies,
                                      void* dst, const void* src, size_t count,
                                      cudaMemcpyKind kind) {
-  if (!is_kind(kind)) return refuse(cudaErrorInvalidMemcpyDirection);
+  if (!is_kind(kind)) return refuse_kind(kind);
   cudaMemcpy3DParms what{};
   what.srcPtr = {const_cast<void*>(src), count, count, 1};
   what.dstPtr = {dst, count, count, 1};
@@ -135,7 +134,7 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* pGraphNode, cudaGraph_t grap
                                    const cudaGraphNode_t* pDependencies, size_t numDependencies,
                                    const cudaMemsetParams* pMemsetParams) {
   return with_context([&] {
-    if (pMemsetParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pMemsetParams == nullptr) return refuse_null("pMemsetParams");
     CUcontext context = nullptr;
     const CUresult found = cuCtxGetCurrent(&context);
     if (found != CUDA_SUCCESS) return found;
@@ -150,7 +149,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
                                  const cudaGraphNode_t* pDependencies, size_t numDependencies,
                                  const cudaHostNodeParams* pNodeParams) {
   return with_library([&] {
-    if (pNodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pNodeParams == nullptr) return refuse_null("pNodeParams");
     const CUDA_HOST_NODE_PARAMS same{pNodeParams->fn, pNodeParams->userData};
     return cuGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies, &same);
   });

@@ -11,7 +11,7 @@ namespace {
 cudaError_t allocate(void** pointer, std::size_t size, unsigned flags,
                      const char* call = __builtin_FUNCTION()) {
   return with_context(call, [&] {
-    if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pointer == nullptr) return refuse_null("ptr");
     *pointer = nullptr;
     return size == 0 ? CUDA_SUCCESS : cuMemHostAlloc(pointer, size, flags);
   });
@@ -33,7 +33,7 @@ cudaError_t cudaFreeHost(void* ptr) {
 
 cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags) {
   return with_context([&] {
-    if (pDevice == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pDevice == nullptr) return refuse_null("pDevice");
     CUdeviceptr address = 0;
     const CUresult result = cuMemHostGetDevicePointer_v2(&address, pHost, flags);
     *pDevice = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));

@@ -16,7 +16,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* devPtr) {
 
 cudaError_t cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle, unsigned int flags) {
   return with_context([&] {
-    if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (devPtr == nullptr) return refuse_null("devPtr");
     CUdeviceptr address = 0;
     const CUresult result =
         cuIpcOpenMemHandle_v2(&address, std::bit_cast<CUipcMemHandle>(handle), flags);

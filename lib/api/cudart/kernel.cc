@@ -91,8 +91,10 @@ cudaError_t launch(const cudaLaunchConfig_t* config, CUstream stream, const void
       function,
       [&](CUkernel its_kernel) {
         kernel = its_kernel;
-        return config == nullptr || config->dynamicSmemBytes > UINT_MAX ? CUDA_ERROR_INVALID_VALUE
-                                                                        : CUDA_SUCCESS;
+        if (config == nullptr) return refuse_null("config");
+        if (config->dynamicSmemBytes <= UINT_MAX) return CUDA_SUCCESS;
+        return fail(CUDA_ERROR_INVALID_VALUE, "dynamicSmemBytes is {}; pass at most {}",
+                    config->dynamicSmemBytes, UINT_MAX);
       },
       call);
   if (found != cudaSuccess) return found;
@@ -181,7 +183,7 @@ CUresult tell_all(cudaFuncAttributes& all, CUkernel kernel, CUdevice device) {
 
 cudaError_t cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
   return with_kernel(entryFuncAddr, [&](CUkernel kernel) {
-    if (kernelPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (kernelPtr == nullptr) return refuse_null("kernelPtr");
     *kernelPtr = kernel;
     return CUDA_SUCCESS;
   });
@@ -194,7 +196,7 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t* functionPtr, const void* symbolP
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attr, const void* func) {
   return with_kernel_on_device(func, [&](CUkernel kernel, CUdevice device) {
-    if (attr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (attr == nullptr) return refuse_null("attr");
     cudaFuncAttributes all{};
     const CUresult result = tell_all(all, kernel, device);
     if (result == CUDA_SUCCESS) *attr = all;

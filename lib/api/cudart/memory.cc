@@ -21,7 +21,7 @@ cudaError_t advise(const void* pointer, std::size_t count, cudaMemoryAdvise advi
 
 cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
   return with_context([&] {
-    if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (devPtr == nullptr) return refuse_null("devPtr");
     CUdeviceptr address = 0;
     const CUresult result = size == 0 ? CUDA_SUCCESS : cuMemAllocManaged(&address, size, flags);
     *devPtr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
@@ -31,7 +31,7 @@ cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
 
 cudaError_t cudaMalloc(void** devPtr, size_t size) {
   return with_context([&] {
-    if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (devPtr == nullptr) return refuse_null("devPtr");
     CUdeviceptr address = 0;
     const CUresult result = size == 0 ? CUDA_SUCCESS : cuMemAlloc_v2(&address, size);
     *devPtr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
@@ -45,7 +45,7 @@ cudaError_t cudaFree(void* devPtr) {
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* ptr) {
   return with_context([&] {
-    if (attributes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (attributes == nullptr) return refuse_null("attributes");
     unsigned type = 0;
     unsigned is_managed = 0;
     cudaPointerAttributes value{};

@@ -204,7 +204,7 @@ int count_met(const cudaDeviceProp& asked, const cudaDeviceProp& properties) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   return with_library([&] {
-    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (prop == nullptr) return refuse_null("prop");
     cudaDeviceProp properties;
     const CUresult result = tell(properties, device);
     if (result == CUDA_SUCCESS) *prop = properties;
@@ -217,7 +217,8 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* prop) {
     int count = 0;
     const CUresult counted = cuDeviceGetCount(&count);
     if (counted != CUDA_SUCCESS) return counted;
-    if (device == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr) return refuse_null("device");
+    if (prop == nullptr) return refuse_null("prop");
     int most = -1;
     for (int each = 0; each < count; ++each) {
       cudaDeviceProp properties;

@@ -1,4 +1,5 @@
 // The runtime API's functions that change and query the settings of a device.
+#include "api/bad_arguments.h"
 #include "api/cudart/entry.h"
 #include "api/entry.h"
 
@@ -8,11 +9,13 @@ namespace {
 
 // The device whose primary context the calling thread uses.
 CUresult find_device(int& device) {
-  return cudaGetDevice(&device) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  const cudaError_t found = cudaGetDevice(&device);
+  if (found == cudaSuccess) return CUDA_SUCCESS;
+  return fail_instead(static_cast<CUresult>(found), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 cudaError_t tell_version(int* version, int value, const char* call = __builtin_FUNCTION()) {
-  if (version == nullptr) return finish(CUDA_ERROR_INVALID_VALUE, call);
+  if (version == nullptr) return finish(refuse_null("runtimeVersion"), call);
   *version = value;
   return cudaSuccess;
 }
@@ -37,16 +40,15 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pciBusId) {
 
 cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
   return with_library([&] {
-    if ((flags & ~static_cast<unsigned>(cudaInitDeviceFlagsAreValid)) != 0) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if ((flags & ~static_cast<unsigned>(cudaInitDeviceFlagsAreValid)) != 0)
+      return refuse_bits(flags, cudaInitDeviceFlagsAreValid);
     if ((flags & cudaInitDeviceFlagsAreValid) != 0) {
       const CUresult set = cuDevicePrimaryCtxSetFlags_v2(device, deviceFlags);
       if (set != CUDA_SUCCESS) return set;
     }
     return enter([&](Driver& driver) {
       Device* found = driver.device(device);
-      if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      if (found == nullptr) return refuse_device(driver.runtime(), device);
       driver.retain_primary_for_runtime(*found);
       return CUDA_SUCCESS;
     });

@@ -24,7 +24,7 @@ using AddCallback = CUresult (*)(CUstream, CUstreamCallback, void*, unsigned);
 cudaError_t add_callback(AddCallback add, cudaStream_t stream, cudaStreamCallback_t function,
                          void* data, unsigned flags, const char* call = __builtin_FUNCTION()) {
   return with_context(call, [&] {
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (function == nullptr) return refuse_null("callback");
     auto callback = std::make_unique<Callback>(Callback{function, data});
     const CUresult result = add(stream, Callback::call, callback.get(), flags);
     // From now on the callback's call owns it, and that call is certain to come.

@@ -16,8 +16,19 @@ template <typename Body>
 cudaError_t with_variable(const void* symbol, const Body& body,
                           const char* call = __builtin_FUNCTION()) {
   const auto variable = RegisteredCode::of_process().find_variable(symbol);
-  if (!variable) return refuse(cudaErrorInvalidSymbol, call);
-  if (variable->memory == nullptr) return refuse(cudaErrorNoKernelImageForDevice, call);
+  if (!variable)
+    return finish_instead(
+        fail(CUDA_ERROR_INVALID_VALUE,
+             "{:#x} is no variable of the program for devices; pass the address of a __managed__ "
+             "variable",
+             reinterpret_cast<std::uintptr_t>(symbol)),
+        cudaErrorInvalidSymbol, call);
+  if (variable->memory == nullptr)
+    return finish_instead(
+        fail(CUDA_ERROR_NO_BINARY_FOR_GPU,
+             "the variable exists only in GPU code; declare it __managed__, or compile the program "
+             "with wherry nvcc"),
+        cudaErrorNoKernelImageForDevice, call);
   return body(*variable);
 }
 
@@ -29,10 +40,13 @@ cudaError_t copy_part(const void* symbol, std::size_t count, std::size_t offset,
   return with_variable(
       symbol,
       [&](const RegisteredCode::Variable& variable) {
-        if (kind == cudaMemcpyHostToHost || kind == other_way)
-          return refuse(cudaErrorInvalidMemcpyDirection, call);
+        if (kind == cudaMemcpyHostToHost || kind == other_way) return refuse_kind(kind, call);
         if (offset > variable.bytes || count > variable.bytes - offset)
-          return refuse(cudaErrorInvalidValue, call);
+          return finish(fail(CUDA_ERROR_INVALID_VALUE,
+                             "{} bytes from byte {} on are not in the variable, which has {} "
+                             "bytes; check count and offset",
+                             count, offset, variable.bytes),
+                        call);
         return copy(static_cast<char*>(variable.memory) + offset);
       },
       call);
@@ -54,7 +68,7 @@ cudaError_t copy_from(const void* symbol, std::size_t count, std::size_t offset,
 
 cudaError_t cudaGetSymbolAddress(void** devPtr, const void* symbol) {
   return with_variable(symbol, [&](const RegisteredCode::Variable& variable) {
-    if (devPtr == nullptr) return refuse(cudaErrorInvalidValue);
+    if (devPtr == nullptr) return finish(refuse_null("devPtr"), "cudaGetSymbolAddress");
     *devPtr = variable.memory;
     return cudaSuccess;
   });
@@ -62,7 +76,7 @@ cudaError_t cudaGetSymbolAddress(void** devPtr, const void* symbol) {
 
 cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
   return with_variable(symbol, [&](const RegisteredCode::Variable& variable) {
-    if (size == nullptr) return refuse(cudaErrorInvalidValue);
+    if (size == nullptr) return finish(refuse_null("size"), "cudaGetSymbolSize");
     *size = variable.bytes;
     return cudaSuccess;
   });

@@ -11,21 +11,26 @@ bool is_mode(CUstreamCaptureMode mode) {
   return mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
+CUresult refuse_mode(CUstreamCaptureMode mode) {
+  return refuse_value("mode", static_cast<int>(mode), "CUstreamCaptureMode");
+}
+
 CUresult begin(CUstream argument, CUstreamCaptureMode mode,
                const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     StreamHandle stream;
     const CUresult found = find_any_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const CUresult working = to_result(stream.context->device.engine.status(*stream.context->work));
+    const CUresult working =
+        refuse_status(stream.context->device.engine.status(*stream.context->work));
     if (working != CUDA_SUCCESS) return working;
-    return is_mode(mode) ? driver.captures().begin(stream, mode) : CUDA_ERROR_INVALID_VALUE;
+    return is_mode(mode) ? driver.captures().begin(stream, mode) : refuse_mode(mode);
   });
 }
 
 CUresult end(CUstream argument, CUgraph* graph, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr) return refuse_null("phGraph");
     *graph = nullptr;
     StreamHandle stream;
     const CUresult found = find_any_stream(driver, argument, stream);
@@ -50,12 +55,14 @@ void store(Value* to, Value value) {
 
 CUresult tell(CUstream argument, const Outputs& outputs, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (outputs.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (outputs.status == nullptr) return refuse_null("captureStatus");
     StreamHandle stream;
     const CUresult found = find_any_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
     if (driver.captures().is_ordered_with_captured(stream))
-      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+      return fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                  "the legacy default stream waits for a stream that is captured; ask for that "
+                  "stream, or create it with CU_STREAM_NON_BLOCKING");
     const Captures::Info info = driver.captures().info(stream);
     *outputs.status = info.status;
     if (info.status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
@@ -132,7 +139,10 @@ CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus*
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  if (mode == nullptr || !is_mode(*mode)) return CUDA_ERROR_INVALID_VALUE;
-  std::swap(*mode, capture_mode_of_thread());
-  return CUDA_SUCCESS;
+  return with_message([&] {
+    if (mode == nullptr) return refuse_null("mode");
+    if (!is_mode(*mode)) return refuse_mode(*mode);
+    std::swap(*mode, capture_mode_of_thread());
+    return CUDA_SUCCESS;
+  });
 }

@@ -8,24 +8,21 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult refuse_context(CUcontext handle) {
-  return fail(CUDA_ERROR_INVALID_CONTEXT,
-              "{:#x} is no context that this function takes; was it destroyed, or is it a primary "
-              "one?",
-              reinterpret_cast<std::uintptr_t>(handle));
+CUresult refuse_affinity() {
+  return fail(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
+              "a context always has its whole device; pass no parameters of execution affinity");
 }
 
 CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev,
                 const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     if (pctx == nullptr) return refuse_null("pctx");
-    if (!are_context_flags(flags))
-      return fail(CUDA_ERROR_INVALID_VALUE, "flags is {:#x}; pass values of CUctx_flags", flags);
+    if (!are_context_flags(flags)) return refuse_context_flags(flags);
     Device* device = driver.device(dev);
     if (device == nullptr) return refuse_device(driver.runtime(), dev);
     const CUcontext handle = driver.create_context(*device, flags);
     const auto context = driver.find_context(handle);
-    const CUresult health = to_result(device->engine.status(*context->work));
+    const CUresult health = refuse_status(device->engine.status(*context->work));
     if (health != CUDA_SUCCESS) {
       driver.destroy_context(handle);
       return health;
@@ -38,7 +35,13 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev,
 
 CUresult destroy(CUcontext ctx, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (!driver.destroy_context(ctx)) return refuse_context(ctx);
+    if (!driver.destroy_context(ctx))
+      return driver.find_context(ctx)
+                 ? fail(CUDA_ERROR_INVALID_CONTEXT,
+                        "{:#x} is a device's primary context; give it back with "
+                        "cuDevicePrimaryCtxRelease",
+                        reinterpret_cast<std::uintptr_t>(ctx))
+                 : refuse_context(ctx);
     ThreadContexts& mine = ThreadContexts::mine();
     if (mine.current() == ctx) mine.pop();
     return CUDA_SUCCESS;
@@ -56,7 +59,9 @@ CUresult push(CUcontext ctx, const char* call = __builtin_FUNCTION()) {
 CUresult pop(CUcontext* pctx, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver&) {
     ThreadContexts& mine = ThreadContexts::mine();
-    if (mine.current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (mine.current() == nullptr)
+      return fail(CUDA_ERROR_INVALID_CONTEXT,
+                  "no context is current in this thread; pop only what was pushed");
     const CUcontext top = mine.pop();
     if (pctx != nullptr) *pctx = top;
     return CUDA_SUCCESS;
@@ -67,7 +72,11 @@ CUresult release(CUdevice dev, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     Device* device = driver.device(dev);
     if (device == nullptr) return refuse_device(driver.runtime(), dev);
-    return driver.release_primary(*device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (driver.release_primary(*device)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_CONTEXT,
+                "the primary context of device {} is not in use; release it only as often as "
+                "cuDevicePrimaryCtxRetain was called",
+                dev);
   });
 }
 
@@ -107,7 +116,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
   return enter([&](Driver& driver) {
-    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr) return refuse_null("flags");
+    if (active == nullptr) return refuse_null("active");
     Device* device = driver.device(dev);
     if (device == nullptr) return refuse_device(driver.runtime(), dev);
     const LockGuard guard(device->lock);
@@ -127,8 +137,11 @@ CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int n
                         unsigned int flags, CUdevice dev) {
   if (paramsArray == nullptr && numParams == 0) return create(pctx, flags, dev);
   return enter([&](Driver&) {
-    if (paramsArray == nullptr || numParams <= 0) return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (paramsArray == nullptr) return refuse_null("paramsArray");
+    if (numParams <= 0)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "numParams is {}, and paramsArray is not NULL; pass its length", numParams);
+    return refuse_affinity();
   });
 }
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
@@ -139,8 +152,12 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
   if (!affinity && !graphics) return create(pctx, flags, dev);
   return enter([&](Driver&) {
     // The caller may ask for one of the two; neither is supported.
-    if (affinity && graphics) return CUDA_ERROR_INVALID_VALUE;
-    return affinity ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_NOT_SUPPORTED;
+    if (affinity && graphics)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "execAffinityParams and cigParams are both given; pass NULL for both");
+    return affinity ? refuse_affinity()
+                    : fail(CUDA_ERROR_NOT_SUPPORTED,
+                           "contexts for graphics are not supported; pass NULL as cigParams");
   });
 }
 
@@ -181,7 +198,7 @@ CUresult cuCtxGetCurrent(CUcontext* pctx) {
 
 CUresult cuCtxGetDevice(CUdevice* device) {
   return enter([&](Driver& driver) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr) return refuse_null("device");
     std::shared_ptr<Context> context;
     const CUresult found = find_current(driver, context);
     if (found == CUDA_SUCCESS) *device = context->device.ordinal;

@@ -1,5 +1,6 @@
 // The C functions that change and query the settings of a context.
 #include "runtime/context_settings.h"
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/thread_contexts.h"
 
@@ -17,31 +18,40 @@ CUresult enter_current(const Body& body, const char* call = __builtin_FUNCTION()
   });
 }
 
-// Stores the result of body(context) for the current context.
+// Stores the result of body(context) for the current context. `name`: that of the argument `value`.
 template <typename Value, typename Body>
-CUresult tell_of_current(Value* value, const Body& body, const char* call = __builtin_FUNCTION()) {
+CUresult tell_of_current(const char* name, Value* value, const Body& body,
+                         const char* call = __builtin_FUNCTION()) {
   return enter_current(
       [&](const Context& context) {
-        if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        if (value == nullptr) return refuse_null(name);
         *value = body(context);
         return CUDA_SUCCESS;
       },
       call);
 }
 
-// Whether CUDA has such a limit, which need not be supported.
-bool is_limit(CUlimit limit) {
-  return limit >= CU_LIMIT_STACK_SIZE && limit < CU_LIMIT_MAX;
+CUresult refuse_limit(CUlimit limit) {
+  if (limit < CU_LIMIT_STACK_SIZE || limit >= CU_LIMIT_MAX)
+    return refuse_value("limit", static_cast<int>(limit), "CUlimit");
+  return fail(CUDA_ERROR_UNSUPPORTED_LIMIT,
+              "limit {} does not exist here; pass CU_LIMIT_STACK_SIZE, _PRINTF_FIFO_SIZE or "
+              "_MALLOC_HEAP_SIZE",
+              static_cast<int>(limit));
 }
 
 CUresult set_primary_flags(CUdevice dev, unsigned flags, bool also_active,
                            const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     Device* device = driver.device(dev);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    if (!are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr) return refuse_device(driver.runtime(), dev);
+    if (!are_context_flags(flags)) return refuse_context_flags(flags);
     const LockGuard guard(device->lock);
-    if (device->primary && !also_active) return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+    if (device->primary && !also_active)
+      return fail(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE,
+                  "the primary context of device {} is in use; set its flags before that, or with "
+                  "cuDevicePrimaryCtxSetFlags_v2",
+                  dev);
     device->primary_flags = flags;
     if (device->primary) device->primary->set_flags(flags);
     return CUDA_SUCCESS;
@@ -59,12 +69,12 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
 
 CUresult cuCtxGetFlags(unsigned int* flags) {
   return tell_of_current(
-      flags, [](const Context& context) -> unsigned { return context.settings->flags; });
+      "flags", flags, [](const Context& context) -> unsigned { return context.settings->flags; });
 }
 
 CUresult cuCtxSetFlags(unsigned int flags) {
   return enter_current([&](const Context& context) {
-    if (!are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (!are_context_flags(flags)) return refuse_context_flags(flags);
     context.set_flags(flags);
     return CUDA_SUCCESS;
   });
@@ -72,9 +82,9 @@ CUresult cuCtxSetFlags(unsigned int flags) {
 
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
   return enter([&](Driver& driver) {
-    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (ctxId == nullptr) return refuse_null("ctxId");
     const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
-    if (asked == nullptr || !driver.find_context(asked)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!driver.find_context(asked)) return refuse_context(asked);
     // Handles are never reused.
     *ctxId = reinterpret_cast<std::uintptr_t>(asked);
     return CUDA_SUCCESS;
@@ -83,9 +93,9 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
   return enter([&](Driver& driver) {
-    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (version == nullptr) return refuse_null("version");
     const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
-    if (asked == nullptr || !driver.find_context(asked)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!driver.find_context(asked)) return refuse_context(asked);
     *version = 3020;  // of the two versions, the one with 64-bit addresses
     return CUDA_SUCCESS;
   });
@@ -93,9 +103,9 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   return enter_current([&](const Context& context) {
-    if (pvalue == nullptr || !is_limit(limit)) return CUDA_ERROR_INVALID_VALUE;
+    if (pvalue == nullptr) return refuse_null("pvalue");
     const auto value = context.settings->limit(limit);
-    if (!value) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (!value) return refuse_limit(limit);
     *pvalue = *value;
     return CUDA_SUCCESS;
   });
@@ -103,22 +113,20 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return enter_current([&](const Context& context) {
-    if (!is_limit(limit)) return CUDA_ERROR_INVALID_VALUE;
-    return context.settings->set_limit(limit, value) ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+    return context.settings->set_limit(limit, value) ? CUDA_SUCCESS : refuse_limit(limit);
   });
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
-  return tell_of_current(pconfig, [](const Context& context) -> CUfunc_cache {
+  return tell_of_current("pconfig", pconfig, [](const Context& context) -> CUfunc_cache {
     return context.settings->cache_config;
   });
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
   return enter_current([&](const Context& context) {
-    if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL)
+      return refuse_value("config", static_cast<int>(config), "CUfunc_cache");
     context.settings->cache_config = config;
     return CUDA_SUCCESS;
   });
@@ -126,7 +134,8 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
 
 CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
   return enter_current([&](const Context& context) {
-    if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pctx == nullptr) return refuse_null("pctx");
+    if (flags != 0) return refuse_flags(flags);
     ++context.settings->users;
     *pctx = context.handle;
     return CUDA_SUCCESS;
@@ -136,7 +145,12 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
 CUresult cuCtxDetach(CUcontext ctx) {
   return enter([&](Driver& driver) {
     const auto context = driver.find_context(ctx);
-    if (!context || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context) return refuse_context(ctx);
+    if (context->primary)
+      return fail(CUDA_ERROR_INVALID_CONTEXT,
+                  "{:#x} is a device's primary context; give it back with "
+                  "cuDevicePrimaryCtxRelease",
+                  reinterpret_cast<std::uintptr_t>(ctx));
     return --context->settings->users == 0 ? cuCtxDestroy_v2(ctx) : CUDA_SUCCESS;
   });
 }

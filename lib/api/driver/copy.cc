@@ -71,6 +71,13 @@ struct Box {
   std::optional<int> ordinal = {};  // of the device whose context was given with it
 };
 
+CUresult refuse_place(const Box& box) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the byte {} of row {} of layer {} of one side lies past the last address; check x, "
+              "y, z, the pitch and the height",
+              box.x, box.y, box.z);
+}
+
 CUresult find_end(const Box& box, const Extent& extent, End& end) {
   switch (box.type) {
     case CU_MEMORYTYPE_HOST:
@@ -106,7 +113,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
       (uses_pitch && (pitch < row_end || pitch > max_pitch)) || (uses_height && height < layer_end))
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "the pitch {} and height {} of one side do not hold {} bytes of a row from byte {} "
-                "and {} rows from row {}",
+                "and {} rows from row {}; check them",
                 pitch, height, extent.width, box.x, extent.rows, box.y);
   end.pitch = uses_pitch ? pitch : 0;
   std::size_t rows = 0;
@@ -116,10 +123,10 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
       __builtin_add_overflow(rows, box.y, &rows) ||
       __builtin_mul_overflow(rows, end.pitch, &start) ||
       __builtin_add_overflow(start, box.x, &start))
-    return CUDA_ERROR_INVALID_VALUE;
+    return refuse_place(box);
   // A null base is never valid memory, wherever in it the box begins.
   if (end.address != 0 && __builtin_add_overflow(end.address, start, &end.address))
-    return CUDA_ERROR_INVALID_VALUE;
+    return refuse_place(box);
   return CUDA_SUCCESS;
 }
 
@@ -200,8 +207,11 @@ CUresult wherry::impl::plan_box(Driver& driver, const StreamHandle& target,
   const Extent extent{what.WidthInBytes, what.Height, what.Depth};
   End there;
   End here;
-  CUresult ready = extent.is_empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-  if (ready == CUDA_SUCCESS) ready = find_end(target_of(what), extent, there);
+  if (extent.is_empty())
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "WidthInBytes, Height and Depth are {}, {} and {}; pass at least 1 each",
+                extent.width, extent.rows, extent.layers);
+  CUresult ready = find_end(target_of(what), extent, there);
   if (ready == CUDA_SUCCESS) ready = find_end(source_of(what), extent, here);
   return ready == CUDA_SUCCESS ? plan_copy(driver, target, there, here, extent, plan) : ready;
 }

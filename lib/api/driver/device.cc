@@ -35,7 +35,7 @@ CUresult get_uuid(CUuuid* uuid, CUdevice dev, const char* call = __builtin_FUNCT
   return enter_device(
       dev,
       [&](Driver& driver) {
-        if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        if (uuid == nullptr) return refuse_null("uuid");
         *uuid = device_uuid(driver.runtime().device_config(dev).number);
         return CUDA_SUCCESS;
       },
@@ -44,6 +44,7 @@ CUresult get_uuid(CUuuid* uuid, CUdevice dev, const char* call = __builtin_FUNCT
 
 }  // namespace
 
+// Programs call these two to report a failure, so that theirs are not recorded.
 CUresult cuGetErrorName(CUresult error, const char** pStr) {
   if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const ErrorText* text = find_error_text(error);
@@ -60,7 +61,7 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) {
 
 CUresult cuInit(unsigned int Flags) {
   return with_message([&] {
-    if (Flags != 0) return fail(CUDA_ERROR_INVALID_VALUE, "Flags is {:#x}; pass 0", Flags);
+    if (Flags != 0) return refuse_flags(Flags, "Flags");
     return Driver::start();
   });
 }
@@ -75,7 +76,7 @@ CUresult cuDriverGetVersion(int* driverVersion) {
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return enter_device(ordinal, [&](Driver&) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr) return refuse_null("device");
     *device = ordinal;
     return CUDA_SUCCESS;
   });
@@ -83,7 +84,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 
 CUresult cuDeviceGetCount(int* count) {
   return enter([&](Driver& driver) {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr) return refuse_null("count");
     *count = driver.device_count();
     return CUDA_SUCCESS;
   });
@@ -91,7 +92,9 @@ CUresult cuDeviceGetCount(int* count) {
 
 CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
   return enter_device(dev, [&](Driver& driver) {
-    if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr) return refuse_null("name");
+    if (len <= 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "len is {}; pass the size of the array name", len);
     const std::string full = name_of(driver.runtime().device_config(dev));
     const std::size_t kept = std::min(full.size(), static_cast<std::size_t>(len) - 1);
     std::memcpy(name, full.data(), kept);
@@ -102,7 +105,7 @@ CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
 
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
   return enter_device(dev, [&](Driver& driver) {
-    if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == nullptr) return refuse_null("bytes");
     *bytes = driver.runtime().device_config(dev).capacity;
     return CUDA_SUCCESS;
   });
@@ -127,9 +130,9 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) {
 
 CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {
   return enter_device(dev, [&](Driver& driver) {
-    if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pi == nullptr) return refuse_null("pi");
     const auto value = device_attribute(attrib, driver.runtime().topology(), dev);
-    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    if (!value) return refuse_value("attrib", static_cast<int>(attrib), "CUdevice_attribute");
     *pi = *value;
     return CUDA_SUCCESS;
   });

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/device_attributes.h"
 
@@ -36,12 +37,18 @@ std::string whole_bus_id(std::string_view text) {
   return whole;
 }
 
+CUresult refuse_length(int length, const std::string& id) {
+  return fail(CUDA_ERROR_INVALID_VALUE, "len is {}, and the bus id has {} characters; pass {}",
+              length, id.size(), id.size() + 1);
+}
+
 }  // namespace
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
   return enter([&](Driver& driver) {
-    if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (major == nullptr) return refuse_null("major");
+    if (minor == nullptr) return refuse_null("minor");
+    if (driver.device(dev) == nullptr) return refuse_device(driver.runtime(), dev);
     *major = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev);
     *minor = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
     return CUDA_SUCCESS;
@@ -50,8 +57,8 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
 
 CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
   return enter([&](Driver& driver) {
-    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (prop == nullptr) return refuse_null("prop");
+    if (driver.device(dev) == nullptr) return refuse_device(driver.runtime(), dev);
     const auto get = [&](CUdevice_attribute which) { return attribute(driver, which, dev); };
     *prop = {get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
              {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
@@ -71,8 +78,10 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
 
 CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev) {
   return enter([&](Driver& driver) {
-    if (pi == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (pi == nullptr) return refuse_null("pi");
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+      return refuse_value("type", static_cast<int>(type), "CUexecAffinityType");
+    if (driver.device(dev) == nullptr) return refuse_device(driver.runtime(), dev);
     *pi = 0;
     return CUDA_SUCCESS;
   });
@@ -80,27 +89,29 @@ CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevi
 
 CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
   return enter([&](Driver& driver) {
-    if (pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (pciBusId == nullptr) return refuse_null("pciBusId");
+    if (driver.device(dev) == nullptr) return refuse_device(driver.runtime(), dev);
     const std::string id = bus_id(driver, dev);
-    if (len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (len <= 0) return refuse_length(len, id);
     // A buffer that is too short gets the beginning, as a driver does it.
     const std::size_t kept = std::min(id.size(), static_cast<std::size_t>(len) - 1);
     std::memcpy(pciBusId, id.data(), kept);
     pciBusId[kept] = '\0';
-    return kept == id.size() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return kept == id.size() ? CUDA_SUCCESS : refuse_length(len, id);
   });
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   return enter([&](Driver& driver) {
-    if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (dev == nullptr) return refuse_null("dev");
+    if (pciBusId == nullptr) return refuse_null("pciBusId");
     const std::string asked = whole_bus_id(pciBusId);
     for (CUdevice each = 0; each < driver.device_count(); ++each) {
       if (bus_id(driver, each) != asked) continue;
       *dev = each;
       return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_INVALID_DEVICE;
+    return fail(CUDA_ERROR_INVALID_DEVICE,
+                "no device has the bus id {}; pass one of cuDeviceGetPCIBusId", pciBusId);
   });
 }

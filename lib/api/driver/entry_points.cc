@@ -3,7 +3,9 @@
 
 #include "api/driver_functions.h"
 #include "api/exports.h"
+#include "api/failed_calls.h"
 #include "base/log.h"
+#include "runtime/refusals.h"
 
 using namespace wherry::impl;
 
@@ -11,12 +13,17 @@ namespace {
 
 CUresult find(const char* symbol, void** pfn, int version, cuuint64_t flags,
               CUdriverProcAddressQueryResult* status) {
-  const cuuint64_t both =
+  constexpr cuuint64_t both =
       CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  if (symbol == nullptr || *symbol == '\0' || pfn == nullptr || (flags & ~both) != 0 ||
-      (flags & both) == both) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (symbol == nullptr) return refuse_null("symbol");
+  if (*symbol == '\0')
+    return fail(CUDA_ERROR_INVALID_VALUE, "symbol is empty; pass the name of a function");
+  if (pfn == nullptr) return refuse_null("pfn");
+  if ((flags & ~both) != 0) return refuse_bits(flags, both);
+  if (flags == both)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "flags has both CU_GET_PROC_ADDRESS_LEGACY_STREAM and "
+                "_PER_THREAD_DEFAULT_STREAM; pass one");
   const FoundFunction found = find_driver_function(
       symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
   *pfn = reinterpret_cast<void*>(found.address);
@@ -36,20 +43,10 @@ CUresult find(const char* symbol, void** pfn, int version, cuuint64_t flags,
   return CUDA_SUCCESS;
 }
 
-}  // namespace
-
-CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
-  return find(symbol, pfn, cudaVersion, flags, nullptr);
-}
-
-CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
-                             CUdriverProcAddressQueryResult* symbolStatus) {
-  return find(symbol, pfn, cudaVersion, flags, symbolStatus);
-}
-
-CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {
-  if (ppExportTable == nullptr || pExportTableId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *ppExportTable = nullptr;
+CUresult find_table(const void** table, const CUuuid* id) {
+  if (table == nullptr) return refuse_null("ppExportTable");
+  if (id == nullptr) return refuse_null("pExportTableId");
+  *table = nullptr;
   static std::atomic<bool> is_said = false;
   if (!is_said.exchange(true))
     log_line(
@@ -57,5 +54,21 @@ CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTable
         "needs undocumented functions of NVIDIA's driver (cuGetExportTable); link with nvcc "
         "-cudart shared, and make sure that the program finds the libcudart.so.13 beside this "
         "libcuda.so.1");
-  return CUDA_ERROR_NOT_FOUND;
+  return fail(CUDA_ERROR_NOT_FOUND,
+              "there are no tables of undocumented functions; link with nvcc -cudart shared");
+}
+
+}  // namespace
+
+CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
+  return with_message([&] { return find(symbol, pfn, cudaVersion, flags, nullptr); });
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* symbolStatus) {
+  return with_message([&] { return find(symbol, pfn, cudaVersion, flags, symbolStatus); });
+}
+
+CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {
+  return with_message([&] { return find_table(ppExportTable, pExportTableId); });
 }

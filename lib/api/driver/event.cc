@@ -1,5 +1,6 @@
 // The C functions of events.
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -16,9 +17,13 @@ CUresult create(CUevent* phEvent, unsigned flags, const char* call = __builtin_F
         CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
     const bool timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
-    if (phEvent == nullptr || (flags & ~known) != 0 || (shared && timed)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (phEvent == nullptr) return refuse_null("phEvent");
+    if ((flags & ~known) != 0) return refuse_bits(flags, known, "Flags");
+    if (shared && timed)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "Flags is {:#x}: an event for other processes measures no time; add "
+                  "CU_EVENT_DISABLE_TIMING",
+                  flags);
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
@@ -30,14 +35,16 @@ CUresult create(CUevent* phEvent, unsigned flags, const char* call = __builtin_F
 
 CUresult destroy(CUevent handle, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    return driver.destroy_event(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return driver.destroy_event(handle) ? CUDA_SUCCESS : refuse_handle(handle);
   });
 }
 
 // The event stands for a moment of the capture, and waits for it add no node.
 CUresult record_captured(Driver& driver, CudaEvent& event, const StreamHandle& stream) {
   auto moment = driver.captures().moment(stream);
-  if (!moment) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!moment)
+    return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                "another thread ended the capture during the call; record the event before");
   // Other processes cannot see a moment of a capture.
   if (event.shared) return driver.captures().refuse(stream);
   const LockGuard guard(event.lock);
@@ -49,14 +56,18 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags,
                 const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     if (flags != CU_EVENT_RECORD_DEFAULT && flags != CU_EVENT_RECORD_EXTERNAL)
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_bits(flags, CU_EVENT_RECORD_EXTERNAL);
     WorkStream stream;
     const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
     const auto event = driver.find_event(handle);
-    if (!event || event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return refuse_handle(handle);
+    if (event->context != stream.context)
+      return fail(CUDA_ERROR_INVALID_HANDLE,
+                  "the event is of another context than the stream; create one in the stream's "
+                  "context");
     const bool is_external = flags == CU_EVENT_RECORD_EXTERNAL;
-    if (is_external && !stream.is_captured) return CUDA_ERROR_INVALID_VALUE;
+    if (is_external && !stream.is_captured) return refuse_external("CU_EVENT_RECORD_EXTERNAL");
     if (stream.is_captured && !is_external) return record_captured(driver, *event, stream);
     return give(driver, stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, record_work(event));
   });
@@ -69,12 +80,12 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
                      const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     const auto event = driver.find_event(handle);
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return refuse_handle(handle);
     if (const auto moment = event->last_captured()) return driver.captures().refuse(*moment);
     const CUresult safe = driver.captures().refuse_unsafe();
     if (safe != CUDA_SUCCESS) return safe;
     const Context& context = *event->context;
-    const CUresult health = to_result(context.device.engine.status(*context.work));
+    const CUresult health = refuse_status(context.device.engine.status(*context.work));
     if (health != CUDA_SUCCESS) return health;
     if (event->shared) {
       const std::uint64_t moment = event->shared->last();
@@ -85,26 +96,37 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
   });
 }
 
+CUresult refuse_of_event(CUevent event, const char* why) {
+  return fail(CUDA_ERROR_INVALID_HANDLE, "the event {:#x} {}",
+              reinterpret_cast<std::uintptr_t>(event), why);
+}
+
 CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end,
                       const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::shared_ptr<CudaEvent> events[] = {driver.find_event(start), driver.find_event(end)};
-    for (const auto& event : events) {
-      if (!event || (event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (milliseconds == nullptr) return refuse_null("pMilliseconds");
+    const CUevent handles[] = {start, end};
+    std::shared_ptr<CudaEvent> events[2];
+    for (int i = 0; i < 2; ++i) {
+      const auto& event = events[i] = driver.find_event(handles[i]);
+      if (!event) return refuse_handle(handles[i]);
+      if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0)
+        return refuse_of_event(handles[i],
+                               "measures no time; create it without CU_EVENT_DISABLE_TIMING");
       if (const auto moment = event->last_captured()) return driver.captures().refuse(*moment);
-      if (!event->last_recording()) return CUDA_ERROR_INVALID_HANDLE;
+      if (!event->last_recording())
+        return refuse_of_event(handles[i], "was never recorded; record it with cuEventRecord");
     }
     // NVIDIA's driver refuses events of two devices, too, although here one clock serves all
     // devices.
-    if (&events[0]->context->device != &events[1]->context->device) {
-      return CUDA_ERROR_INVALID_HANDLE;
-    }
+    if (&events[0]->context->device != &events[1]->context->device)
+      return refuse_of_event(end,
+                             "is of another device than hStart; pass two events of one device");
     std::chrono::steady_clock::time_point times[2];
     for (int i = 0; i < 2; ++i) {
       const auto outcome = events[i]->context->device.engine.query(*events[i]->last_recording());
       if (!outcome) return CUDA_ERROR_NOT_READY;
-      if (outcome->status != WorkStatus::ok) return to_result(outcome->status);
+      if (outcome->status != WorkStatus::ok) return refuse_status(outcome->status);
       times[i] = outcome->time;
     }
     *milliseconds = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
@@ -136,11 +158,11 @@ CUresult cuEventQuery(CUevent hEvent) {
       hEvent,
       [](const CudaEvent& event, const Recording& recording) {
         const auto outcome = event.context->device.engine.query(recording);
-        return outcome ? to_result(outcome->status) : CUDA_ERROR_NOT_READY;
+        return outcome ? refuse_status(outcome->status) : CUDA_ERROR_NOT_READY;
       },
       [](const SharedEvent& event, std::uint64_t moment) {
         const auto end = event.query(moment);
-        return end ? to_result(*end) : CUDA_ERROR_NOT_READY;
+        return end ? refuse_status(*end) : CUDA_ERROR_NOT_READY;
       });
 }
 

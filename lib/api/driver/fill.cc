@@ -17,8 +17,9 @@ CUresult fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t w
     if (ready != CUDA_SUCCESS) return ready;
     Extent extent{0, rows};
     if (__builtin_mul_overflow(width, sizeof value, &extent.width))
-      return fail(CUDA_ERROR_INVALID_VALUE, "{} values of {} bytes reach past the last address",
-                  width, sizeof value);
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "{} values of {} bytes reach past the last address; pass fewer", width,
+                  sizeof value);
     if (!extent.is_empty() && rows > 1 && (pitch < extent.width || pitch > max_pitch))
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "dstPitch is {} for rows of {} bytes; pass at least that, and at most {}", pitch,

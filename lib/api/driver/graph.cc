@@ -29,7 +29,8 @@ bool is_plain(const CUgraphEdgeData& edge) {
 
 CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
   return enter([&](Driver& driver) {
-    if (phGraph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (phGraph == nullptr) return refuse_null("phGraph");
+    if (flags != 0) return refuse_flags(flags);
     *phGraph = driver.graphs().add(std::make_shared<Graph>());
     return CUDA_SUCCESS;
   });
@@ -37,13 +38,13 @@ CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
 
 CUresult cuGraphDestroy(CUgraph hGraph) {
   return enter([&](Driver& driver) {
-    return driver.graphs().destroy(hGraph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return driver.graphs().destroy(hGraph) ? CUDA_SUCCESS : refuse_handle(hGraph);
   });
 }
 
 CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   return enter_graph(originalGraph, [&](Driver& driver, const std::shared_ptr<Graph>& graph) {
-    if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (phGraphClone == nullptr) return refuse_null("phGraphClone");
     *phGraphClone = driver.graphs().add(driver.graphs().copy(*graph));
     return CUDA_SUCCESS;
   });
@@ -52,9 +53,13 @@ CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
 CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode,
                                 CUgraph hClonedGraph) {
   return enter_graph(hClonedGraph, [&](Driver&, const std::shared_ptr<Graph>& graph) {
-    if (phNode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (phNode == nullptr) return refuse_null("phNode");
     const CUgraphNode found = graph->copy_of(hOriginalNode);
-    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "hClonedGraph has no copy of the node {:#x}; pass a node of the graph that "
+                  "cuGraphClone copied",
+                  reinterpret_cast<std::uintptr_t>(hOriginalNode));
     *phNode = found;
     return CUDA_SUCCESS;
   });
@@ -64,12 +69,18 @@ CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, cons
                                    const CUgraphEdgeData* edgeData, size_t numDependencies) {
   return enter_graph(hGraph, [&](Driver&, const std::shared_ptr<Graph>& graph) {
     if (numDependencies == 0) return CUDA_SUCCESS;
-    if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (from == nullptr) return refuse_null("from");
+    if (to == nullptr) return refuse_null("to");
     if (edgeData != nullptr && !std::all_of(edgeData, edgeData + numDependencies, is_plain))
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "edgeData has values other than 0, which are not supported; pass NULL");
     std::vector<Graph::Edge> edges;
     for (std::size_t i = 0; i < numDependencies; ++i) edges.emplace_back(from[i], to[i]);
-    return graph->add_dependencies(edges) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (graph->add_dependencies(edges)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "one of the {} dependencies exists already, or names a node that is not of the "
+                "graph or is both ends; pass new dependencies between two nodes of the graph",
+                numDependencies);
   });
 }
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
@@ -79,14 +90,14 @@ CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const C
 
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
   return enter_graph(hGraph, [&](Driver&, const std::shared_ptr<Graph>& graph) {
-    if (numNodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (numNodes == nullptr) return refuse_null("numNodes");
     return tell_nodes(graph->nodes(), nodes, numNodes);
   });
 }
 
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
   return enter_graph(hGraph, [&](Driver&, const std::shared_ptr<Graph>& graph) {
-    if (numRootNodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (numRootNodes == nullptr) return refuse_null("numRootNodes");
     return tell_nodes(graph->roots(), rootNodes, numRootNodes);
   });
 }
@@ -94,8 +105,9 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* num
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to,
                             CUgraphEdgeData* edgeData, size_t* numEdges) {
   return enter_graph(hGraph, [&](Driver&, const std::shared_ptr<Graph>& graph) {
-    if (numEdges == nullptr || (from == nullptr) != (to == nullptr))
-      return CUDA_ERROR_INVALID_VALUE;
+    if (numEdges == nullptr) return refuse_null("numEdges");
+    if ((from == nullptr) != (to == nullptr))
+      return fail(CUDA_ERROR_INVALID_VALUE, "one of from and to is NULL; pass both or none");
     std::vector<CUgraphNode> starts;
     std::vector<CUgraphNode> ends;
     for (const auto& [start, end] : graph->edges()) {

@@ -14,7 +14,7 @@ CUresult kernel_content(Driver& driver, const CUDA_KERNEL_NODE_PARAMS& params,
     if (found != CUDA_SUCCESS) return found;
   } else {
     context = driver.find_context(params.ctx);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context) return refuse_context(params.ctx);
   }
   const CUfunction function =
       params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
@@ -43,19 +43,26 @@ struct Place {
 
 // Adds a node. make(driver, content) sets its content, and returns a CUresult.
 template <typename Make>
-CUresult add(const Place& place, const Make& make) {
-  return enter_graph(place.graph, [&](Driver& driver, const std::shared_ptr<Graph>& graph) {
-    if (place.node == nullptr || (place.dependencies == nullptr && place.count != 0))
-      return CUDA_ERROR_INVALID_VALUE;
-    GraphContent content;
-    const CUresult made = make(driver, content);
-    if (made != CUDA_SUCCESS) return made;
-    const CUgraphNode node = driver.graphs().add_node(
-        graph, std::move(content), {place.dependencies, place.dependencies + place.count});
-    if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *place.node = node;
-    return CUDA_SUCCESS;
-  });
+CUresult add(const Place& place, const Make& make, const char* call = __builtin_FUNCTION()) {
+  return enter_graph(
+      place.graph,
+      [&](Driver& driver, const std::shared_ptr<Graph>& graph) {
+        if (place.node == nullptr) return refuse_null("phGraphNode");
+        if (place.dependencies == nullptr && place.count != 0) return refuse_null("dependencies");
+        GraphContent content;
+        const CUresult made = make(driver, content);
+        if (made != CUDA_SUCCESS) return made;
+        const CUgraphNode node = driver.graphs().add_node(
+            graph, std::move(content), {place.dependencies, place.dependencies + place.count});
+        if (node == nullptr)
+          return fail(CUDA_ERROR_INVALID_VALUE,
+                      "one of the {} dependencies is no node of the graph, or is there twice; pass "
+                      "different nodes of the graph",
+                      place.count);
+        *place.node = node;
+        return CUDA_SUCCESS;
+      },
+      call);
 }
 
 // Sets the content of a copy or fill. make(target, plan) plans it.
@@ -63,21 +70,32 @@ template <typename Make>
 CUresult make_copy(Driver& driver, CUgraphNodeType type, CUcontext handle, GraphContent& content,
                    const Make& make) {
   const StreamHandle target{driver.find_context(handle), nullptr};
-  if (!target.context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!target.context) return refuse_context(handle);
   PlannedCopy plan;
   const CUresult planned = make(target, plan);
   if (planned == CUDA_SUCCESS) content = {type, target.context, copy_work(std::move(plan.request))};
   return planned;
 }
 
+CUresult refuse_no_kernel(CUgraphNodeType type) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the node has the type {}; pass one of type CU_GRAPH_NODE_TYPE_KERNEL",
+              static_cast<int>(type));
+}
+
 CUresult plan_fill(Driver& driver, const StreamHandle& target,
                    const CUDA_MEMSET_NODE_PARAMS& params, PlannedCopy& plan) {
   const unsigned size = params.elementSize;
   Extent extent{0, params.height};
-  if ((size != 1 && size != 2 && size != 4) ||
-      __builtin_mul_overflow(params.width, size, &extent.width) || extent.is_empty() ||
-      (extent.rows > 1 && (params.pitch < extent.width || params.pitch > max_pitch)))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (size != 1 && size != 2 && size != 4)
+    return fail(CUDA_ERROR_INVALID_VALUE, "elementSize is {}; pass 1, 2 or 4", size);
+  if (__builtin_mul_overflow(params.width, size, &extent.width) || extent.is_empty())
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "width is {} and height {}; pass at least 1 each, and no more than the memory has",
+                params.width, params.height);
+  if (extent.rows > 1 && (params.pitch < extent.width || params.pitch > max_pitch))
+    return fail(CUDA_ERROR_INVALID_VALUE, "pitch is {}; pass {} to {} for rows of {} bytes",
+                params.pitch, extent.width, max_pitch, extent.width);
   return plan_fill(driver, target, {Role::device, params.dst, extent.rows > 1 ? params.pitch : 0},
                    extent, params.value, size, plan);
 }
@@ -90,7 +108,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver& driver, GraphContent& content) {
                return nodeParams != nullptr ? kernel_content(driver, *nodeParams, content)
-                                            : CUDA_ERROR_INVALID_VALUE;
+                                            : refuse_null("nodeParams");
              });
 }
 
@@ -99,7 +117,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                               const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver& driver, GraphContent& content) {
-               if (copyParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+               if (copyParams == nullptr) return refuse_null("copyParams");
                return make_copy(driver, CU_GRAPH_NODE_TYPE_MEMCPY, ctx, content,
                                 [&](const StreamHandle& target, PlannedCopy& plan) {
                                   return plan_box(driver, target, *copyParams, plan);
@@ -112,7 +130,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                               const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver& driver, GraphContent& content) {
-               if (memsetParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+               if (memsetParams == nullptr) return refuse_null("memsetParams");
                return make_copy(driver, CU_GRAPH_NODE_TYPE_MEMSET, ctx, content,
                                 [&](const StreamHandle& target, PlannedCopy& plan) {
                                   return plan_fill(driver, target, *memsetParams, plan);
@@ -125,8 +143,8 @@ CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                             const CUDA_HOST_NODE_PARAMS* nodeParams) {
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver&, GraphContent& content) {
-               if (nodeParams == nullptr || nodeParams->fn == nullptr)
-                 return CUDA_ERROR_INVALID_VALUE;
+               if (nodeParams == nullptr) return refuse_null("nodeParams");
+               if (nodeParams->fn == nullptr) return refuse_null("nodeParams->fn");
                content.type = CU_GRAPH_NODE_TYPE_HOST;
                content.work = host_work(nodeParams->fn, nodeParams->userData);
                return CUDA_SUCCESS;
@@ -145,7 +163,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver& driver, GraphContent& content) {
                const auto found = driver.find_event(event);
-               if (!found) return CUDA_ERROR_INVALID_HANDLE;
+               if (!found) return refuse_handle(event);
                content = {CU_GRAPH_NODE_TYPE_EVENT_RECORD, found->context, record_work(found)};
                return CUDA_SUCCESS;
              });
@@ -157,7 +175,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver& driver, GraphContent& content) {
                const auto found = driver.find_event(event);
-               if (!found) return CUDA_ERROR_INVALID_HANDLE;
+               if (!found) return refuse_handle(event);
                content.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
                content.work = wait_work(found);
                return CUDA_SUCCESS;
@@ -170,7 +188,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   return add({phGraphNode, hGraph, dependencies, numDependencies},
              [&](Driver& driver, GraphContent& content) {
                const auto child = driver.graphs().find(childGraph);
-               if (!child) return CUDA_ERROR_INVALID_HANDLE;
+               if (!child) return refuse_handle(childGraph);
                content.type = CU_GRAPH_NODE_TYPE_GRAPH;
                content.child = driver.graphs().copy_for_node(*child);
                return CUDA_SUCCESS;
@@ -180,8 +198,8 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph,
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
   return enter_node(hNode, [&](Driver&, const Graph& graph) {
     const auto content = graph.content(hNode);
-    if (!content) return CUDA_ERROR_INVALID_HANDLE;
-    if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!content) return refuse_handle(hNode);
+    if (type == nullptr) return refuse_null("type");
     *type = content->type;
     return CUDA_SUCCESS;
   });
@@ -189,15 +207,21 @@ CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
 
 CUresult cuGraphDestroyNode(CUgraphNode hNode) {
   return enter([&](Driver& driver) {
-    return driver.graphs().destroy_node(hNode) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return driver.graphs().destroy_node(hNode) ? CUDA_SUCCESS : refuse_handle(hNode);
   });
 }
 
 CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) {
   return enter_node(hNode, [&](Driver&, const Graph& graph) {
     const auto content = graph.content(hNode);
-    if (!content) return CUDA_ERROR_INVALID_HANDLE;
-    if (nodeParams == nullptr || !content->kernel) return CUDA_ERROR_INVALID_VALUE;
+    if (!content) return refuse_handle(hNode);
+    if (nodeParams == nullptr) return refuse_null("nodeParams");
+    if (!content->kernel)
+      return content->type == CU_GRAPH_NODE_TYPE_KERNEL
+                 ? fail(CUDA_ERROR_INVALID_VALUE,
+                        "the node launches a function of wherryLaunchKernel, which has no such "
+                        "parameters; launch a kernel of cuModuleGetFunction")
+                 : refuse_no_kernel(content->type);
     const KernelLaunch& launch = content->kernel->launch;
     *nodeParams = {launch.function, launch.shape.grid[0], launch.shape.grid[1],
                    launch.shape.grid[2], launch.shape.block[0], launch.shape.block[1],
@@ -212,12 +236,12 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* 
 CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
   return enter_node(hNode, [&](Driver& driver, Graph& graph) {
     const auto old = graph.content(hNode);
-    if (!old) return CUDA_ERROR_INVALID_HANDLE;
-    if (nodeParams == nullptr || old->type != CU_GRAPH_NODE_TYPE_KERNEL)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (!old) return refuse_handle(hNode);
+    if (nodeParams == nullptr) return refuse_null("nodeParams");
+    if (old->type != CU_GRAPH_NODE_TYPE_KERNEL) return refuse_no_kernel(old->type);
     GraphContent content;
     const CUresult made = kernel_content(driver, *nodeParams, content);
     if (made != CUDA_SUCCESS) return made;
-    return graph.set(hNode, std::move(content)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return graph.set(hNode, std::move(content)) ? CUDA_SUCCESS : refuse_handle(hNode);
   });
 }

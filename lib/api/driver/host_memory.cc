@@ -37,10 +37,8 @@ CUresult allocate(void** pp, std::size_t bytes, unsigned flags,
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *pp = nullptr;
-    if (bytes == 0) return fail(CUDA_ERROR_INVALID_VALUE, "bytesize is 0; pass at least 1");
-    if ((flags & ~allocation_flags) != 0)
-      return fail(CUDA_ERROR_INVALID_VALUE, "Flags is {:#x}; known are {:#x}", flags,
-                  allocation_flags);
+    if (bytes == 0) return refuse_zero("bytesize");
+    if ((flags & ~allocation_flags) != 0) return refuse_bits(flags, allocation_flags, "Flags");
     const bool apart = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) != 0;
     auto range = driver.runtime().heap().allocate_host(bytes, apart);
     // Where the host's pool has a limit, devices' unused memory counts against managed memory.
@@ -86,8 +84,9 @@ CUresult to_result(AdoptedRanges::Verdict verdict, AddressRange bytes) {
                   "memory, for example of malloc, or use cuMemHostAlloc",
                   bytes.start, bytes.size());
     case AdoptedRanges::Verdict::no_space:
-      return fail(CUDA_ERROR_OUT_OF_MEMORY, "there is no memory for a copy of the range {:#x}+{}",
-                  bytes.start, bytes.size());
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "there is no memory for a copy of the range {:#x}+{}; free some", bytes.start,
+                  bytes.size());
     case AdoptedRanges::Verdict::forking:
       return refuse_fork();
   }
@@ -99,15 +98,12 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (bytes.start == 0) return refuse_null("p");
-  if (bytes.empty())
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "the range at {:#x} is empty, or reaches past the last address; check its size",
-                bytes.start);
-  if ((flags & ~registration_flags) != 0)
-    return fail(CUDA_ERROR_INVALID_VALUE, "Flags is {:#x}; known are {:#x}", flags,
-                registration_flags);
+  if (bytes.empty()) return refuse_extent(bytes.start, bytes.size());
+  if ((flags & ~registration_flags) != 0) return refuse_bits(flags, registration_flags, "Flags");
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
-    return fail(CUDA_ERROR_NOT_SUPPORTED, "memory of I/O devices cannot be registered");
+    return fail(
+        CUDA_ERROR_NOT_SUPPORTED,
+        "memory of I/O devices cannot be registered; leave out CU_MEMHOSTREGISTER_IOMEMORY");
   // A range larger than the devices' address range cannot be memory of the program either.
   if (bytes.size() > driver.runtime().layout().bytes() || overlaps_own(driver.runtime(), bytes))
     return fail(CUDA_ERROR_INVALID_VALUE,
@@ -122,10 +118,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
                 "some of the range {:#x}+{} is registered; unregister it first", bytes.start,
                 bytes.size());
   const auto range = host.find_place(bytes);
-  if (!range)
-    return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                "the devices have no addresses left for {} bytes; raise WHERRY_ARENA",
-                bytes.size());
+  if (!range) return refuse_addresses(bytes.size());
   const CUresult adopted =
       to_result(host.adopt(*range, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0), bytes);
   if (adopted != CUDA_SUCCESS) return adopted;
@@ -205,7 +198,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
     *pdptr = 0;
     const auto address = reinterpret_cast<std::uintptr_t>(p);
     const auto record = driver.memory().find(address);
-    if (Flags != 0) return refuse_flags(Flags);
+    if (Flags != 0) return refuse_flags(Flags, "Flags");
     if (!record || (record->kind != MemoryKind::host && record->kind != MemoryKind::registered))
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "{:#x} is neither memory of cuMemHostAlloc nor registered; register it first",
@@ -219,7 +212,7 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void*, unsigned int) {
   if (pdptr != nullptr) *pdptr = 0;
   return enter([&](Driver& driver) {
     const CUresult working = check_working(driver);
-    return working != CUDA_SUCCESS ? working : CUDA_ERROR_INVALID_VALUE;
+    return working != CUDA_SUCCESS ? working : refuse_old_variant(CUDA_ERROR_INVALID_VALUE);
   });
 }
 
@@ -230,7 +223,8 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
     if (working != CUDA_SUCCESS) return working;
     const auto record = driver.memory().find(reinterpret_cast<std::uintptr_t>(p));
     if (!record || !record->is_for_host())
-      return fail(CUDA_ERROR_INVALID_VALUE, "{:#x} is in no host memory of the library",
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "{:#x} is in no host memory of the library; pass memory of cuMemHostAlloc",
                   reinterpret_cast<std::uintptr_t>(p));
     unsigned told = 0;
     if (record->kind == MemoryKind::host) told = CU_MEMHOSTALLOC_WRITECOMBINED;

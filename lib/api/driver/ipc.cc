@@ -13,7 +13,7 @@ CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address,
   return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
-    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr) return refuse_null("pHandle");
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(address, MemoryKind::device, offer);
     if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcMemHandle>(offer);
@@ -24,12 +24,14 @@ CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address,
 CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags,
                      const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (address == nullptr) return refuse_null("pdptr");
     *address = 0;
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
-    if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "Flags is {:#x}; pass CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS", flags);
     return driver.imported().open(std::bit_cast<OfferHandle>(handle), context->handle,
                                   context->device.ordinal, *address);
   });
@@ -50,16 +52,20 @@ CUresult close_memory(CUdeviceptr address, const char* call = __builtin_FUNCTION
 CUresult get_event(CUipcEventHandle* handle, CUevent event,
                    const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr) return refuse_null("pHandle");
     const auto found = driver.find_event(event);
-    if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return refuse_handle(event);
+    if ((found->flags & CU_EVENT_INTERPROCESS) == 0)
+      return fail(CUDA_ERROR_INVALID_HANDLE,
+                  "the event is for this process only; create one with CU_EVENT_INTERPROCESS and "
+                  "CU_EVENT_DISABLE_TIMING");
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(*found->shared, offer);
     if (offered != CUDA_SUCCESS) return offered;
     // A thread that destroyed the event meanwhile may have found no offer to withdraw.
     if (driver.find_event(event) != found) {
       driver.offers().withdraw(*found->shared);
-      return CUDA_ERROR_INVALID_HANDLE;
+      return refuse_handle(event);
     }
     *handle = std::bit_cast<CUipcEventHandle>(offer);
     return CUDA_SUCCESS;
@@ -68,13 +74,13 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event,
 
 // A handle of no event has another error code than a handle of no memory.
 CUresult as_of_event(CUresult found) {
-  return found == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : found;
+  return found == CUDA_ERROR_INVALID_VALUE ? fail_instead(found, CUDA_ERROR_MAP_FAILED) : found;
 }
 
 CUresult open_event(CUevent* event, const CUipcEventHandle& handle,
                     const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (event == nullptr) return refuse_null("phEvent");
     std::shared_ptr<Context> context;
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
@@ -86,7 +92,11 @@ CUresult open_event(CUevent* event, const CUipcEventHandle& handle,
     const CUresult opened = open_offer(named, offer, file);
     if (opened != CUDA_SUCCESS) return as_of_event(opened);
     auto shared = SharedEvent::of(std::move(file));
-    if (!shared || !offer.stands()) return CUDA_ERROR_MAP_FAILED;
+    if (!shared || !offer.stands())
+      return fail(CUDA_ERROR_MAP_FAILED,
+                  "process {} has destroyed the event, or its file is none of an event; get a new "
+                  "handle",
+                  named.pid);
     *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
     return CUDA_SUCCESS;
   });

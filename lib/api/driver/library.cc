@@ -17,11 +17,6 @@ struct Options {
   bool are_lists() const { return count == 0 || (names != nullptr && values != nullptr); }
 };
 
-CUresult refuse_library(CUlibrary handle) {
-  return fail(CUDA_ERROR_INVALID_HANDLE, "{:#x} is no library; was it unloaded?",
-              reinterpret_cast<std::uintptr_t>(handle));
-}
-
 // Calls load(runtime, loaded), and creates a library from the result.
 template <typename Load>
 CUresult make_library(CUlibrary* library, const void* source, const Options& compiling,
@@ -44,7 +39,7 @@ CUresult enter_library(CUlibrary handle, const Body& body,
                        const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     const auto library = driver.libraries().find(handle);
-    return library ? body(driver, library) : refuse_library(handle);
+    return library ? body(driver, library) : refuse_handle(handle);
   });
 }
 
@@ -52,9 +47,7 @@ template <typename Body>
 CUresult enter_kernel(CUkernel handle, const Body& body, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     const auto kernel = driver.libraries().find_kernel(handle);
-    return kernel ? body(driver, *kernel)
-                  : fail(CUDA_ERROR_INVALID_HANDLE, "{:#x} is no kernel; was its library unloaded?",
-                         reinterpret_cast<std::uintptr_t>(handle));
+    return kernel ? body(driver, *kernel) : refuse_handle(handle);
   });
 }
 
@@ -73,8 +66,8 @@ CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body,
 
 // The error if a library is not in a context: either of the two has ended meanwhile.
 CUresult why_gone(Driver& driver, const Library& library) {
-  return driver.libraries().find(library.handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                                 : CUDA_ERROR_INVALID_HANDLE;
+  return driver.libraries().find(library.handle) ? refuse_status(WorkStatus::context_destroyed)
+                                                 : refuse_handle(library.handle);
 }
 
 CUresult find_variable_of(Driver& driver, const Library& library, const char* name,
@@ -114,7 +107,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
 
 CUresult cuLibraryUnload(CUlibrary library) {
   return enter([&](Driver& driver) {
-    return driver.destroy_library(library) ? CUDA_SUCCESS : refuse_library(library);
+    return driver.destroy_library(library) ? CUDA_SUCCESS : refuse_handle(library);
   });
 }
 
@@ -124,7 +117,7 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* na
     const KernelCode code = find_kernel(found->object, name);
     if (code.entry == nullptr) return refuse_kernel(found->name, name);
     const CUkernel kernel = driver.libraries().kernel_of(found, code);
-    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (kernel == nullptr) return refuse_handle(library);
     *pKernel = kernel;
     return CUDA_SUCCESS;
   });
@@ -132,7 +125,7 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* na
 
 CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
   return enter_library(library, [&](Driver& driver, const std::shared_ptr<Library>& found) {
-    if (pMod == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pMod == nullptr) return refuse_null("pMod");
     std::shared_ptr<Context> context;
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
@@ -158,9 +151,13 @@ CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library
 
 CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char* symbol) {
   return enter_library(library, [&](Driver&, const std::shared_ptr<Library>& found) {
-    if (fptr == nullptr || symbol == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (fptr == nullptr) return refuse_null("fptr");
+    if (symbol == nullptr) return refuse_null("symbol");
     const ExportedSymbol function = find_function(found->object, symbol);
-    if (function.address == 0) return CUDA_ERROR_NOT_FOUND;
+    if (function.address == 0)
+      return fail(CUDA_ERROR_NOT_FOUND,
+                  "{} exports no function {}; declare it extern \"C\", not static", found->name,
+                  symbol);
     *fptr = reinterpret_cast<void*>(function.address);
     return CUDA_SUCCESS;
   });
@@ -168,7 +165,7 @@ CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char*
 
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
   return enter_kernel(kernel, [&](Driver& driver, const Kernel& found) {
-    if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pFunc == nullptr) return refuse_null("pFunc");
     std::shared_ptr<Context> context;
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
@@ -182,7 +179,7 @@ CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
 
 CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
   return enter_kernel(kernel, [&](Driver&, const Kernel& found) {
-    if (pLib == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pLib == nullptr) return refuse_null("pLib");
     *pLib = found.library->handle;
     return CUDA_SUCCESS;
   });
@@ -190,7 +187,7 @@ CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
 
 CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
   return enter_kernel(hfunc, [&](Driver&, const Kernel& found) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr) return refuse_null("name");
     *name = found.code.name.c_str();
     return CUDA_SUCCESS;
   });

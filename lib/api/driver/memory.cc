@@ -31,19 +31,20 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   if (psize != nullptr) *psize = record ? record->bytes : 0;
   return record ? CUDA_SUCCESS
                 : fail(CUDA_ERROR_NOT_FOUND,
-                       "no memory of the library is at {:#x} that the context's device can access",
+                       "no memory of the library is at {:#x} that the context's device can access; "
+                       "was it "
+                       "freed?",
                        dptr);
 }
 
 CUresult refuse_array(const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     const CUresult working = check_working(driver);
-    return working != CUDA_SUCCESS ? working : CUDA_ERROR_NOT_SUPPORTED;
+    return working != CUDA_SUCCESS
+               ? working
+               : fail(CUDA_ERROR_NOT_SUPPORTED,
+                      "there are no arrays of textures; use memory of cuMemAlloc");
   });
-}
-
-CUresult refuse_no_bytes() {
-  return fail(CUDA_ERROR_INVALID_VALUE, "bytesize is 0; pass at least 1");
 }
 
 // Records an allocation of the context. Frees it if that fails.
@@ -109,7 +110,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
-    if (bytesize == 0) return refuse_no_bytes();
+    if (bytesize == 0) return refuse_zero("bytesize");
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "flags is {:#x}; pass CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST", flags);
@@ -133,19 +134,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
-    if (bytesize == 0) return refuse_no_bytes();
+    if (bytesize == 0) return refuse_zero("bytesize");
     Device& device = context->device;
     const auto allocate = [&] {
       return driver.runtime().heap().allocate_device(bytesize, {Processor::device(device.ordinal)});
     };
     auto allocation = allocate();
     if (!allocation && driver.give_back(device)) allocation = allocate();
-    if (!allocation)
-      return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                  "device {} has no room for {} bytes; free some of its memory, or raise its "
-                  "capacity in WHERRY_DEVICES ({} bytes now)",
-                  device.ordinal, bytesize,
-                  driver.runtime().device_config(device.ordinal).capacity);
+    if (!allocation) return refuse_bytes(driver.runtime(), device.ordinal, bytesize);
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
 }
@@ -155,7 +151,9 @@ CUresult cuMemAlloc(CUdeviceptr_v1* dptr, unsigned int bytesize) {
   return enter([&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
-    return dptr == nullptr || bytesize == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    if (dptr == nullptr) return refuse_null("dptr");
+    if (bytesize == 0) return refuse_zero("bytesize");
+    return refuse_old_variant(CUDA_ERROR_OUT_OF_MEMORY);
   });
 }
 

@@ -9,11 +9,6 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult refuse_module(CUmodule handle) {
-  return fail(CUDA_ERROR_INVALID_HANDLE, "{:#x} is no module; was it unloaded?",
-              reinterpret_cast<std::uintptr_t>(handle));
-}
-
 // Creates a module from the object that load(runtime, source, NewObject&) returns.
 template <typename Source, typename Load>
 CUresult make_module(CUmodule* module, Source source, const Load& load,
@@ -39,7 +34,7 @@ CUresult enter_module(CUmodule handle, const Body& body, const char* call = __bu
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     const auto module = driver.find_module(handle);
-    return module ? body(driver, module) : refuse_module(handle);
+    return module ? body(driver, module) : refuse_handle(handle);
   });
 }
 
@@ -50,10 +45,7 @@ CUresult enter_function(CUfunction handle, const Body& body,
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     const auto function = driver.find_function(handle);
-    return function ? body(driver, *function)
-                    : fail(CUDA_ERROR_INVALID_HANDLE,
-                           "{:#x} is no function; did its module or context end?",
-                           reinterpret_cast<std::uintptr_t>(handle));
+    return function ? body(driver, *function) : refuse_handle(handle);
   });
 }
 
@@ -89,7 +81,7 @@ CUresult cuModuleUnload(CUmodule hmod) {
     if (module && module->is_library)
       return fail(CUDA_ERROR_NOT_PERMITTED,
                   "the module is that of a library; unload it with cuLibraryUnload");
-    return driver.destroy_module(hmod) ? CUDA_SUCCESS : refuse_module(hmod);
+    return driver.destroy_module(hmod) ? CUDA_SUCCESS : refuse_handle(hmod);
   });
 }
 
@@ -108,7 +100,7 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
     const KernelCode code = find_kernel(module->object, name);
     if (code.entry == nullptr) return refuse_kernel(module->name, name);
     const CUfunction function = driver.function_of(module, code);
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (function == nullptr) return refuse_handle(hmod);
     *hfunc = function;
     return CUDA_SUCCESS;
   });
@@ -134,7 +126,8 @@ CUresult cuModuleGetGlobal(CUdeviceptr_v1* dptr, unsigned int* bytes, CUmodule h
   std::size_t size = 0;
   const CUresult result = cuModuleGetGlobal_v2(dptr == nullptr ? nullptr : &address,
                                                bytes == nullptr ? nullptr : &size, hmod, name);
-  return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
+  if (result != CUDA_SUCCESS) return result;
+  return with_message([] { return refuse_old_variant(CUDA_ERROR_NOT_FOUND); });
 }
 
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
@@ -155,7 +148,7 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
   return enter_function(function, [&](Driver&, const Function&) {
-    if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (state == nullptr) return refuse_null("state");
     *state = CU_FUNCTION_LOADING_STATE_LOADED;
     return CUDA_SUCCESS;
   });
@@ -174,7 +167,7 @@ CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOff
 
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
   return enter_function(hfunc, [&](Driver&, const Function& function) {
-    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (hmod == nullptr) return refuse_null("hmod");
     *hmod = function.module->handle;
     return CUDA_SUCCESS;
   });
@@ -182,7 +175,7 @@ CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
 
 CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
   return enter_function(hfunc, [&](Driver&, const Function& function) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr) return refuse_null("name");
     *name = function.code.name.c_str();
     return CUDA_SUCCESS;
   });

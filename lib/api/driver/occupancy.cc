@@ -19,7 +19,7 @@ CUresult enter_code(CUfunction argument, const Body& body,
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
-    if (!find_kernel_code(driver, argument, *context)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!find_kernel_code(driver, argument, *context)) return refuse_code(argument);
     return body([&](CUdevice_attribute attribute) {
       return *device_attribute(attribute, driver.runtime().topology(), context->device.ordinal);
     });
@@ -31,8 +31,10 @@ CUresult count_blocks(int* blocks, CUfunction function, int block_size, unsigned
   return enter_code(
       function,
       [&](const auto& of_device) {
-        if (blocks == nullptr || block_size <= 0 || (flags & ~known_flags) != 0)
-          return CUDA_ERROR_INVALID_VALUE;
+        if (blocks == nullptr) return refuse_null("numBlocks");
+        if (block_size <= 0)
+          return fail(CUDA_ERROR_INVALID_VALUE, "blockSize is {}; pass at least 1", block_size);
+        if ((flags & ~known_flags) != 0) return refuse_bits(flags, known_flags);
         *blocks = block_size <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
                       ? of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
                       : 0;
@@ -46,9 +48,11 @@ CUresult suggest(int* grid_size, int* block_size, CUfunction function, int limit
   return enter_code(
       function,
       [&](const auto& of_device) {
-        if (grid_size == nullptr || block_size == nullptr || limit < 0 ||
-            (flags & ~known_flags) != 0)
-          return CUDA_ERROR_INVALID_VALUE;
+        if (grid_size == nullptr) return refuse_null("minGridSize");
+        if (block_size == nullptr) return refuse_null("blockSize");
+        if (limit < 0)
+          return fail(CUDA_ERROR_INVALID_VALUE, "blockSizeLimit is {}; pass 0 for no limit", limit);
+        if ((flags & ~known_flags) != 0) return refuse_bits(flags, known_flags);
         const int largest = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
         *block_size = limit != 0 && limit < largest ? limit : largest;
         *grid_size = of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) *
@@ -86,10 +90,14 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func,
                                                  int numBlocks, int blockSize) {
   return enter_code(func, [&](const auto& of_device) {
-    const bool fits = numBlocks == of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) &&
-                      blockSize > 0 &&
-                      blockSize <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    if (dynamicSmemSize == nullptr || !fits) return CUDA_ERROR_INVALID_VALUE;
+    if (dynamicSmemSize == nullptr) return refuse_null("dynamicSmemSize");
+    const int blocks = of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+    const int largest = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    if (numBlocks != blocks || blockSize <= 0 || blockSize > largest)
+      return fail(
+          CUDA_ERROR_INVALID_VALUE,
+          "a multiprocessor does not run {} blocks of {} threads; pass {} blocks of 1 to {}",
+          numBlocks, blockSize, blocks, largest);
     *dynamicSmemSize =
         static_cast<std::size_t>(of_device(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
     return CUDA_SUCCESS;

@@ -1,4 +1,5 @@
 // The C functions of peer access between devices.
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 
 using namespace wherry::impl;
@@ -23,16 +24,16 @@ CUresult link_attribute(CUdevice_P2PAttribute attribute, int& value) {
       value = 0;
       return CUDA_SUCCESS;
   }
-  return CUDA_ERROR_INVALID_VALUE;
+  return refuse_value("attrib", static_cast<int>(attribute), "CUdevice_P2PAttribute");
 }
 
 }  // namespace
 
 CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
   return enter([&](Driver& driver) {
-    if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(dev) == nullptr || driver.device(peerDev) == nullptr)
-      return CUDA_ERROR_INVALID_DEVICE;
+    if (canAccessPeer == nullptr) return refuse_null("canAccessPeer");
+    const CUresult checked = check_devices(driver, dev, peerDev);
+    if (checked != CUDA_SUCCESS) return checked;
     *canAccessPeer = can_access(dev, peerDev) ? 1 : 0;
     return CUDA_SUCCESS;
   });
@@ -41,12 +42,14 @@ CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDe
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
                                  CUdevice dstDevice) {
   return enter([&](Driver& driver) {
+    if (value == nullptr) return refuse_null("value");
     int answer = 0;
-    if (value == nullptr || link_attribute(attrib, answer) != CUDA_SUCCESS)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(srcDevice) == nullptr || driver.device(dstDevice) == nullptr ||
-        srcDevice == dstDevice)
-      return CUDA_ERROR_INVALID_DEVICE;
+    CUresult checked = link_attribute(attrib, answer);
+    if (checked == CUDA_SUCCESS) checked = check_devices(driver, srcDevice, dstDevice);
+    if (checked != CUDA_SUCCESS) return checked;
+    if (srcDevice == dstDevice)
+      return fail(CUDA_ERROR_INVALID_DEVICE,
+                  "srcDevice and dstDevice are both {}; pass two different devices", srcDevice);
     *value = answer;
     return CUDA_SUCCESS;
   });
@@ -54,23 +57,32 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
 
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
   return enter([&](Driver& driver) {
-    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (Flags != 0) return refuse_flags(Flags, "Flags");
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     const auto peer = driver.find_context(peerContext);
-    if (!peer || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!peer) return refuse_context(peerContext);
+    if (peer == context)
+      return fail(CUDA_ERROR_INVALID_CONTEXT,
+                  "the context is the current one, which needs no access to itself; pass one of "
+                  "another device");
     if (!can_access(context->device.ordinal, peer->device.ordinal))
-      return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+      return fail(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+                  "both contexts are of device {}, which needs no access to itself; pass one of "
+                  "another device",
+                  peer->device.ordinal);
     switch (driver.peers().enable(*context, *peer)) {
       case PeerGrants::Answer::enabled:
         return CUDA_SUCCESS;
       case PeerGrants::Answer::enabled_before:
-        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+        return fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+                    "the current context has access to device {} already; enable it once",
+                    peer->device.ordinal);
       case PeerGrants::Answer::destroyed:
         break;
     }
-    return CUDA_ERROR_INVALID_CONTEXT;
+    return refuse_context(peerContext);
   });
 }
 
@@ -80,10 +92,13 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     const auto peer = driver.find_context(peerContext);
-    if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!peer) return refuse_context(peerContext);
     // Work that was launched earlier may still access the memory.
     context->device.engine.wait_for_device();
-    return driver.peers().disable(*context, *peer) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    if (driver.peers().disable(*context, *peer)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
+                "the current context has no access to device {}; enable it with "
+                "cuCtxEnablePeerAccess first",
+                peer->device.ordinal);
   });
 }

@@ -1,4 +1,5 @@
 // The C functions that allocate memory in rows.
+#include "api/bad_arguments.h"
 #include "api/copies.h"
 #include "api/entry.h"
 
@@ -17,15 +18,22 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
   return enter([&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
-    const bool is_element =
-        ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    if (dptr == nullptr) return refuse_null("dptr");
+    if (pPitch == nullptr) return refuse_null("pPitch");
     // No copy accepts rows with a larger pitch.
-    const bool is_width = WidthInBytes != 0 && WidthInBytes <= max_pitch;
-    if (dptr == nullptr || pPitch == nullptr || !is_width || Height == 0 || !is_element)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (WidthInBytes == 0 || WidthInBytes > max_pitch)
+      return fail(CUDA_ERROR_INVALID_VALUE, "WidthInBytes is {}; pass 1 to {}", WidthInBytes,
+                  max_pitch);
+    if (Height == 0) return refuse_zero("Height");
+    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
+      return fail(CUDA_ERROR_INVALID_VALUE, "ElementSizeBytes is {}; pass 4, 8 or 16",
+                  ElementSizeBytes);
     const std::size_t pitch = round_up(WidthInBytes, pitch_unit);
     std::size_t bytes = 0;
-    if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (__builtin_mul_overflow(pitch, Height, &bytes))
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "{} rows with a pitch of {} bytes are more than 2^64 bytes; pass fewer", Height,
+                  pitch);
     const CUresult result = cuMemAlloc_v2(dptr, bytes);
     if (result == CUDA_SUCCESS) *pPitch = pitch;
     return result;
@@ -42,5 +50,5 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned in
                          WidthInBytes, Height, ElementSizeBytes);
   if (result != CUDA_SUCCESS) return result;
   cuMemFree_v2(address);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  return with_message([] { return refuse_old_variant(CUDA_ERROR_OUT_OF_MEMORY); });
 }

@@ -13,6 +13,9 @@ namespace {
 // The device ordinal of an address that no record contains.
 constexpr int no_device = -2;
 
+// The functions that answer return CUDA_ERROR_INVALID_VALUE without a reason: for
+// cuPointerGetAttributes it is no failure.
+
 // The place of the answer; writes a value with the type of the attribute.
 class Answer {
  public:
@@ -53,8 +56,7 @@ CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   std::memcpy(
       data, &tokens,
       offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
-  if (!is_on_device(record.kind) || record.is_mapped_host_memory())
-    return fail(CUDA_ERROR_INVALID_VALUE, "memory of the host has no tokens");
+  if (!is_on_device(record.kind) || record.is_mapped_host_memory()) return CUDA_ERROR_INVALID_VALUE;
   driver.memory().set_sync_memops(record, true);
   return CUDA_SUCCESS;
 }
@@ -86,7 +88,7 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (record.is_for_host()) return answer.quantity(record.host_address(address));
       answer.pointer(nullptr);
-      return fail(CUDA_ERROR_INVALID_VALUE, "the host cannot access the memory at {:#x}", address);
+      return CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
       return give_tokens(driver, record, data);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -150,11 +152,7 @@ CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const 
 CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
   const bool is_reached = access != Access::none;
   answer.quantity(is_reached ? address : 0);
-  return is_reached ? CUDA_SUCCESS
-                    : fail(CUDA_ERROR_INVALID_VALUE,
-                           "the processor has no access to the mapping at {:#x}; see "
-                           "cuMemSetAccess",
-                           address);
+  return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // For memory that the program mapped itself: the attributes that differ from other memory.
@@ -244,6 +242,30 @@ CUresult refuse_unknown(std::uintptr_t address) {
               "no memory of the library is at {:#x}; it is ordinary memory, or was freed", address);
 }
 
+// The memory has no value of this attribute.
+CUresult refuse_answer(CUpointer_attribute attribute, std::uintptr_t address) {
+  constexpr CUresult code = CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return fail(code,
+                  "the host cannot access the memory at {:#x}; copy it, or use managed memory, or "
+                  "cuMemSetAccess for memory of cuMemMap",
+                  address);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return fail(code,
+                  "the context's device has no access to the memory at {:#x}; give it access with "
+                  "cuMemSetAccess",
+                  address);
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      return fail(code,
+                  "the memory at {:#x} is the host's, which has no tokens; pass memory of a device",
+                  address);
+    default:
+      return fail(code, "the memory at {:#x} was unmapped during the call; unmap it later",
+                  address);
+  }
+}
+
 CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute,
                        std::uintptr_t address) {
   if (data == nullptr) return refuse_null("data");
@@ -258,7 +280,9 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
     if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
   }
   const auto record = driver.runtime().heap().find_record(address);
-  return record ? give_known(driver, attribute, *record, address, data) : refuse_unknown(address);
+  if (!record) return refuse_unknown(address);
+  const CUresult given = give_known(driver, attribute, *record, address, data);
+  return given == CUDA_ERROR_INVALID_VALUE ? refuse_answer(attribute, address) : given;
 }
 
 }  // namespace
@@ -275,7 +299,8 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     if (attributes == nullptr) return refuse_null("attributes");
     if (data == nullptr) return refuse_null("data");
     for (unsigned i = 0; i < numAttributes; ++i)
-      if (data[i] == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "data[{}] is NULL", i);
+      if (data[i] == nullptr)
+        return fail(CUDA_ERROR_INVALID_VALUE, "data[{}] is NULL; pass a valid pointer", i);
     const auto record = driver.runtime().heap().find_record(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (!is_attribute(attributes[i])) return refuse_attribute(attributes[i]);
@@ -301,7 +326,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
     if (record->kind == MemoryKind::mapped)
       return fail(CUDA_ERROR_NOT_SUPPORTED,
                   "{:#x} is mapped memory (cuMemMap), which has no such "
-                  "attribute",
+                  "attribute; pass other memory",
                   ptr);
     unsigned wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);

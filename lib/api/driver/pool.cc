@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 
 using namespace wherry::impl;
@@ -16,25 +19,50 @@ CUresult enter_pool(CUmemoryPool handle, const Body& body,
                     const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     const auto pool = driver.pools().find(handle);
-    return pool ? body(driver, pool) : CUDA_ERROR_INVALID_VALUE;
+    return pool ? body(driver, pool) : refuse_pool(driver, handle);
   });
 }
 
 // Returns CUDA_ERROR_INVALID_VALUE if the location is not a device.
 CUresult find_device(Driver& driver, const CUmemLocation& location) {
-  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-  return driver.device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the location's type is {}; pass CU_MEM_LOCATION_TYPE_DEVICE",
+                static_cast<int>(location.type));
+  return driver.device(location.id) == nullptr ? refuse_device(driver.runtime(), location.id)
+                                               : CUDA_SUCCESS;
+}
+
+CUresult refuse_handle_types(CUresult code, CUmemAllocationHandleType types) {
+  return fail(code,
+              "handleTypes is {:#x}; pass CU_MEM_HANDLE_TYPE_NONE or "
+              "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+              static_cast<unsigned>(types));
+}
+
+CUresult refuse_more_pools(CUresult code) {
+  return fail(code, "there are as many memory pools as there can be; destroy one of them first");
 }
 
 CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
   const bool is_plain = wanted.win32SecurityAttributes == nullptr && wanted.usage == 0 &&
                         std::ranges::all_of(wanted.reserved, [](auto byte) { return byte == 0; });
-  if (!is_plain) return CUDA_ERROR_INVALID_VALUE;
-  if (wanted.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
-  if (wanted.allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_plain)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "win32SecurityAttributes, usage or reserved of poolProps is not 0; set the struct "
+                "to zeros before its fields");
+  if (wanted.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+    return fail(CUDA_ERROR_NOT_SUPPORTED,
+                "there are no pools of managed memory; use cuMemAllocManaged, or pass the "
+                "allocType CU_MEM_ALLOCATION_TYPE_PINNED");
+  if (wanted.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return fail(CUDA_ERROR_INVALID_VALUE, "allocType is {}; pass CU_MEM_ALLOCATION_TYPE_PINNED",
+                static_cast<int>(wanted.allocType));
   if (wanted.location.type == CU_MEM_LOCATION_TYPE_HOST ||
       wanted.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return fail(CUDA_ERROR_NOT_SUPPORTED,
+                "there are no pools of the host's memory; use cuMemHostAlloc, or pass a device as "
+                "the location");
   const CUresult found = find_device(driver, wanted.location);
   if (found != CUDA_SUCCESS) return found;
   switch (wanted.handleTypes) {
@@ -42,9 +70,9 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
     case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
       return CUDA_SUCCESS;
     case CU_MEM_HANDLE_TYPE_FABRIC:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return refuse_handle_types(CUDA_ERROR_NOT_SUPPORTED, wanted.handleTypes);
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_handle_types(CUDA_ERROR_INVALID_VALUE, wanted.handleTypes);
   }
 }
 
@@ -53,45 +81,46 @@ template <typename Choose>
 CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose,
                    const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (answer == nullptr) return refuse_null("pool");
+    if (driver.device(device) == nullptr) return refuse_device(driver.runtime(), device);
     const std::shared_ptr<MemoryPool> pool = choose(driver.pools());
-    if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!pool) return refuse_more_pools(CUDA_ERROR_OUT_OF_MEMORY);
     *answer = pool->handle();
     return CUDA_SUCCESS;
   });
 }
 
-// Allocates from the pool that `choose` returns for the stream's device; null: there is none.
-template <typename Choose>
-CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const Choose& choose,
-                  const char* call = __builtin_FUNCTION()) {
+CUresult refuse_size(Driver& driver, const MemoryPool& pool, std::size_t bytes) {
+  if (pool.most_bytes() == std::numeric_limits<std::size_t>::max())
+    return refuse_bytes(driver.runtime(), pool.device(), bytes);
+  return fail(CUDA_ERROR_OUT_OF_MEMORY,
+              "the pool, which holds at most {} bytes, or its device {} has no room for {} bytes; "
+              "free some of its memory, or create a pool with a larger maxSize",
+              pool.most_bytes(), pool.device(), bytes);
+}
+
+// Allocates from the pool; without one, from the present pool of the stream's device.
+CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument,
+                  std::optional<CUmemoryPool> from, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (dptr == nullptr) return refuse_null("dptr");
     *dptr = 0;
     StreamHandle stream;
     const CUresult found = find_working_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const std::shared_ptr<MemoryPool> pool = choose(driver.pools(), stream.context->device.ordinal);
-    if (!pool || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = pool->allocate(bytes, stream, *dptr);
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.give_back(*driver.device(pool->device())))
-      return result;
-    return pool->allocate(bytes, stream, *dptr);
+    MemoryPools& pools = driver.pools();
+    const std::shared_ptr<MemoryPool> pool =
+        from ? pools.find(*from) : pools.current_of(stream.context->device.ordinal);
+    if (!pool)
+      return from ? refuse_pool(driver, *from) : refuse_more_pools(CUDA_ERROR_INVALID_VALUE);
+    if (bytes == 0) return refuse_zero("bytesize");
+    CUresult result = pool->allocate(bytes, stream, *dptr);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && driver.give_back(*driver.device(pool->device())))
+      result = pool->allocate(bytes, stream, *dptr);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) return refuse_size(driver, *pool, bytes);
+    // Another thread has destroyed the pool during the call.
+    return result == CUDA_SUCCESS ? result : refuse_handle(pool->handle());
   });
-}
-
-CUresult allocate_from_current(CUdeviceptr* dptr, std::size_t bytes, CUstream stream,
-                               const char* call = __builtin_FUNCTION()) {
-  return allocate(
-      dptr, bytes, stream, [](MemoryPools& pools, int device) { return pools.current_of(device); },
-      call);
-}
-
-CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* dptr, std::size_t bytes, CUstream stream,
-                       const char* call = __builtin_FUNCTION()) {
-  return allocate(
-      dptr, bytes, stream, [pool](MemoryPools& pools, int) { return pools.find(pool); }, call);
 }
 
 // Calls body() when the stream's earlier work is over.
@@ -105,10 +134,18 @@ void call_in_order(Driver& driver, const StreamHandle& stream, const std::functi
   body();
 }
 
+CUresult refuse_free(Runtime& runtime, std::uintptr_t address) {
+  const auto record = runtime.heap().find_record(address);
+  if (record && record->kind == MemoryKind::managed && !record->variable)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "{:#x} is managed memory, which no stream frees; use cuMemFree", address);
+  return refuse_start(runtime, address, "cuMemFree");
+}
+
 CUresult free_imported_in_order(Driver& driver, std::uintptr_t address,
                                 const StreamHandle& stream) {
   const auto piece = driver.imported().take_pooled(address);
-  if (!piece) return CUDA_ERROR_INVALID_VALUE;
+  if (!piece) return refuse_free(driver.runtime(), address);
   call_in_order(driver, stream, [&driver, piece = *piece] { driver.imported().end(piece); });
   return CUDA_SUCCESS;
 }
@@ -149,8 +186,13 @@ CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessD
     if (found != CUDA_SUCCESS) return found;
     const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
     if (!none && access.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (none && access.location.id == own_device) return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "flags of map[{}] is {}; pass CU_MEM_ACCESS_FLAGS_PROT_NONE or _READWRITE",
+                  &access - wanted.data(), static_cast<int>(access.flags));
+    if (none && access.location.id == own_device)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "device {} is the pool's own, which always has access; leave map[{}] out",
+                  own_device, &access - wanted.data());
   }
   for (const CUmemAccessDesc& access : wanted) {
     const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -165,18 +207,18 @@ CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessD
 }  // namespace
 
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return allocate_from_current(dptr, bytesize, hStream);
+  return allocate(dptr, bytesize, hStream, std::nullopt);
 }
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return allocate_from_current(dptr, bytesize, per_thread(hStream));
+  return allocate(dptr, bytesize, per_thread(hStream), std::nullopt);
 }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                  CUstream hStream) {
-  return allocate_from(pool, dptr, bytesize, hStream);
+  return allocate(dptr, bytesize, hStream, pool);
 }
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                       CUstream hStream) {
-  return allocate_from(pool, dptr, bytesize, per_thread(hStream));
+  return allocate(dptr, bytesize, per_thread(hStream), pool);
 }
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return free_in_order(dptr, hStream);
@@ -193,9 +235,13 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
 }
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   return enter([&](Driver& driver) {
-    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (driver.device(dev) == nullptr) return refuse_device(driver.runtime(), dev);
     const auto found = driver.pools().find(pool);
-    if (!found || found->device() != dev) return CUDA_ERROR_INVALID_VALUE;
+    if (!found) return refuse_pool(driver, pool);
+    if (found->device() != dev)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the pool is of device {}, not of device {}; pass a pool of that device",
+                  found->device(), dev);
     driver.pools().set_current(found);
     return CUDA_SUCCESS;
   });
@@ -203,7 +249,8 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   return enter([&](Driver& driver) {
-    if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr) return refuse_null("pool");
+    if (poolProps == nullptr) return refuse_null("poolProps");
     const CUresult checked = check_properties(driver, *poolProps);
     if (checked != CUDA_SUCCESS) return checked;
     const std::size_t whole = round_up(poolProps->maxSize, block_size);
@@ -211,7 +258,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
         whole == 0 ? std::numeric_limits<std::size_t>::max() : whole,
         poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
     const auto made = driver.pools().create(poolProps->location.id, limits);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!made) return refuse_more_pools(CUDA_ERROR_OUT_OF_MEMORY);
     *pool = made->handle();
     return CUDA_SUCCESS;
   });
@@ -220,7 +267,12 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return enter([&](Driver& driver) {
     if (driver.imported_memory_pools().take(pool)) return CUDA_SUCCESS;
-    if (!driver.pools().destroy(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (!driver.pools().destroy(pool))
+      return driver.pools().find(pool)
+                 ? fail(CUDA_ERROR_INVALID_VALUE,
+                        "the pool is a device's default pool, which is never destroyed; destroy "
+                        "pools of cuMemPoolCreate")
+                 : refuse_handle(pool);
     driver.offers().withdraw(pool);
     return CUDA_SUCCESS;
   });
@@ -235,14 +287,14 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
   return enter_pool(pool, [&](Driver& driver, const auto& found) {
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr) return refuse_null("value");
     driver.pools().note_excess();  // the new threshold may be lower
     return found->set_attribute(attr, value);
   });
 }
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
   return enter_pool(pool, [&](Driver&, const auto& found) {
-    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : found->get_attribute(attr, value);
+    return value == nullptr ? refuse_null("value") : found->get_attribute(attr, value);
   });
 }
 
@@ -250,7 +302,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_
   return enter([&](Driver& driver) {
     const auto imported = driver.imported_memory_pools().find(pool);
     const auto own = driver.pools().find(pool);
-    if ((!imported && !own) || map == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!imported && !own) return refuse_handle(pool);
+    if (map == nullptr) return refuse_null("map");
     const int device = imported ? imported->device : own->device();
     return set_access(driver, device, {map, count}, [&](int accessor, bool accessible) {
       if (imported) return driver.imported().set_access(*imported, accessor, accessible);
@@ -264,8 +317,9 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
   return enter([&](Driver& driver) {
     const auto imported = driver.imported_memory_pools().find(memPool);
     const auto own = driver.pools().find(memPool);
-    if ((!imported && !own) || flags == nullptr || location == nullptr)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (!imported && !own) return refuse_handle(memPool);
+    if (flags == nullptr) return refuse_null("flags");
+    if (location == nullptr) return refuse_null("location");
     const CUresult known = find_device(driver, *location);
     if (known != CUDA_SUCCESS) return known;
     const bool accessible = imported ? driver.imported().is_accessible(*imported, location->id)

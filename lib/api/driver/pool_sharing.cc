@@ -3,6 +3,7 @@
 #include <cstring>
 #include <span>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "os/files/file_io.h"
 #include "os/memory/sealed_memory.h"
@@ -12,14 +13,14 @@ using namespace wherry::impl;
 
 namespace {
 
-bool is_descriptor(CUmemAllocationHandleType type, unsigned long long flags) {
-  return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && flags == 0;
-}
-
 // The file behind the descriptor contains only the handle of the offer.
 CUresult export_pool(Driver& driver, CUmemoryPool handle, int& descriptor) {
   const auto pool = driver.pools().find(handle);
-  if (!pool || !pool->is_for_processes()) return CUDA_ERROR_INVALID_VALUE;
+  if (!pool) return refuse_pool(driver, handle);
+  if (!pool->is_for_processes())
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the pool is for this process only; create one with the handleTypes "
+                "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
   OfferHandle offer;
   const CUresult offered = driver.offers().offer(handle, pool->device(), offer);
   if (offered != CUDA_SUCCESS) return offered;
@@ -31,7 +32,11 @@ CUresult export_pool(Driver& driver, CUmemoryPool handle, int& descriptor) {
 CUresult import_pool(Driver& driver, int descriptor, CUmemoryPool& handle) {
   OfferHandle offer;
   const int got = read_at(descriptor, 0, std::as_writable_bytes(std::span(&offer, 1)));
-  if (got != static_cast<int>(sizeof offer)) return CUDA_ERROR_INVALID_VALUE;
+  if (got != static_cast<int>(sizeof offer))
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the descriptor {} is none of cuMemPoolExportToShareableHandle; pass the one that "
+                "the other process has sent, as (void*)(intptr_t)",
+                descriptor);
   const auto pool = std::make_shared<ImportedMemoryPool>();
   const CUresult opened = driver.imported().open_pool(offer, current_device(driver), *pool);
   if (opened != CUDA_SUCCESS) return opened;
@@ -46,7 +51,10 @@ CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
                                           CUmemAllocationHandleType handleType,
                                           unsigned long long flags) {
   return enter([&](Driver& driver) {
-    if (handle_out == nullptr || !is_descriptor(handleType, flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (handle_out == nullptr) return refuse_null("handle_out");
+    if (flags != 0) return refuse_flags(flags);
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+      return refuse_handle_type(CUDA_ERROR_INVALID_VALUE, handleType);
     int descriptor = -1;
     const CUresult result = export_pool(driver, pool, descriptor);
     if (result == CUDA_SUCCESS) std::memcpy(handle_out, &descriptor, sizeof descriptor);
@@ -58,8 +66,8 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
                                             CUmemAllocationHandleType handleType,
                                             unsigned long long flags) {
   return enter([&](Driver& driver) {
-    if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pool_out == nullptr) return refuse_null("pool_out");
+    if (flags != 0) return refuse_flags(flags);
     const CUresult checked = check_imported_handle_type(handleType);
     if (checked != CUDA_SUCCESS) return checked;
     const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
@@ -69,7 +77,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
   return enter([&](Driver& driver) {
-    if (shareData_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (shareData_out == nullptr) return refuse_null("shareData_out");
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(ptr, MemoryKind::pooled, offer);
     if (offered == CUDA_SUCCESS) *shareData_out = std::bit_cast<CUmemPoolPtrExportData>(offer);
@@ -80,10 +88,14 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdevicep
 CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
                                 CUmemPoolPtrExportData* shareData) {
   return enter([&](Driver& driver) {
-    if (ptr_out == nullptr || shareData == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr_out == nullptr) return refuse_null("ptr_out");
+    if (shareData == nullptr) return refuse_null("shareData");
     *ptr_out = 0;
     const auto imported = driver.imported_memory_pools().find(pool);
-    if (!imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!imported)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "{:#x} is no imported pool; pass one of cuMemPoolImportFromShareableHandle",
+                  reinterpret_cast<std::uintptr_t>(pool));
     return driver.imported().open_pooled(std::bit_cast<OfferHandle>(*shareData), *imported,
                                          *ptr_out);
   });

@@ -66,7 +66,8 @@ CUresult check_destinations(const Runtime& runtime, const Destinations& where, s
     if (!location || !exists(runtime, *location))
       return refuse_location(runtime, where.locations[i], CUDA_ERROR_INVALID_VALUE);
     if (where.first_ranges[i] >= ranges)
-      return fail(CUDA_ERROR_INVALID_VALUE, "prefetchLocIdxs[{}] is {}, and there are {} ranges", i,
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "prefetchLocIdxs[{}] is {}, and there are {} ranges; pass a lower index", i,
                   where.first_ranges[i], ranges);
     if (!is_concurrent(runtime, *location)) return refuse_exclusive(location->id);
   }
@@ -142,7 +143,7 @@ CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest r
   if (engine.is_idle(*target.context->work) && runtime.prefetcher().is_done(request))
     return CUDA_SUCCESS;
   request.epoch = engine.prefetch_epoch(target.stream);
-  return to_result(engine.enqueue_operation(
+  return refuse_status(engine.enqueue_operation(
       target.stream, [&runtime, request = std::move(request)](Completion done) {
         runtime.prefetcher().submit(request, std::move(done));
       }));
@@ -151,7 +152,7 @@ CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest r
 CUresult enqueue(Runtime& runtime, const StreamHandle& target,
                  std::vector<SystemPrefetch> prefetches) {
   if (prefetches.empty()) return CUDA_SUCCESS;
-  return to_result(target.context->device.engine.enqueue_operation(
+  return refuse_status(target.context->device.engine.enqueue_operation(
       target.stream, [&runtime, prefetches = std::move(prefetches)](Completion done) {
         runtime.system_memory().prefetcher().submit(prefetches, std::move(done));
       }));

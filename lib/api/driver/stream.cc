@@ -30,7 +30,7 @@ CUresult create(CUstream* phStream, unsigned flags, int priority,
 
 CUresult destroy(CUstream handle, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
-    return driver.destroy_stream(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return driver.destroy_stream(handle) ? CUDA_SUCCESS : refuse_handle(handle);
   });
 }
 
@@ -46,15 +46,15 @@ CUresult enter_stream(CUstream argument, const Body& body,
   });
 }
 
-// Stores the result of body(handle) if the stream exists.
+// Stores the result of body(handle) if the stream exists. `name`: that of the argument `value`.
 template <typename Value, typename Body>
-CUresult tell(CUstream argument, Value* value, const Body& body,
+CUresult tell(CUstream argument, const char* name, Value* value, const Body& body,
               const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     StreamHandle handle;
     const CUresult found = find_any_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr) return refuse_null(name);
     *value = body(handle);
     return CUDA_SUCCESS;
   });
@@ -62,13 +62,13 @@ CUresult tell(CUstream argument, Value* value, const Body& body,
 
 CUresult get_priority(CUstream argument, int* priority, const char* call = __builtin_FUNCTION()) {
   return tell(
-      argument, priority, [](const StreamHandle& handle) { return handle.stream->priority(); },
-      call);
+      argument, "priority", priority,
+      [](const StreamHandle& handle) { return handle.stream->priority(); }, call);
 }
 
 CUresult get_flags(CUstream argument, unsigned* flags, const char* call = __builtin_FUNCTION()) {
   return tell(
-      argument, flags,
+      argument, "flags", flags,
       [](const StreamHandle& handle) -> unsigned {
         return handle.stream->kind() == StreamKind::non_blocking ? CU_STREAM_NON_BLOCKING
                                                                  : CU_STREAM_DEFAULT;
@@ -79,19 +79,21 @@ CUresult get_flags(CUstream argument, unsigned* flags, const char* call = __buil
 CUresult get_id(CUstream argument, unsigned long long* id,
                 const char* call = __builtin_FUNCTION()) {
   return tell(
-      argument, id, [](const StreamHandle& handle) { return handle.stream->id(); }, call);
+      argument, "streamId", id, [](const StreamHandle& handle) { return handle.stream->id(); },
+      call);
 }
 
 CUresult get_device(CUstream argument, CUdevice* device, const char* call = __builtin_FUNCTION()) {
   return tell(
-      argument, device, [](const StreamHandle& handle) { return handle.context->device.ordinal; },
-      call);
+      argument, "device", device,
+      [](const StreamHandle& handle) { return handle.context->device.ordinal; }, call);
 }
 
 CUresult get_context(CUstream argument, CUcontext* context,
                      const char* call = __builtin_FUNCTION()) {
   return tell(
-      argument, context, [](const StreamHandle& handle) { return handle.context->handle; }, call);
+      argument, "pctx", context, [](const StreamHandle& handle) { return handle.context->handle; },
+      call);
 }
 
 CUresult get_context(CUstream argument, CUcontext* context, CUgreenCtx* green,
@@ -140,7 +142,7 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
       [&](DeviceEngine& engine, const StreamHandle& handle) {
         if (callback == nullptr) return refuse_null("callback");
         if (flags != 0) return refuse_flags(flags);
-        return to_result(engine.add_callback(handle.stream, [=](WorkStatus status) {
+        return refuse_status(engine.add_callback(handle.stream, [=](WorkStatus status) {
           callback(argument, to_result(status), data);
         }));
       },
@@ -151,14 +153,14 @@ CUresult wait_event(CUstream argument, CUevent event, unsigned flags,
                     const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     if (flags != CU_EVENT_WAIT_DEFAULT && flags != CU_EVENT_WAIT_EXTERNAL)
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_bits(flags, CU_EVENT_WAIT_EXTERNAL, "Flags");
     WorkStream stream;
     const CUresult found = find_work_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
     const auto waited_for = driver.find_event(event);
-    if (!waited_for) return CUDA_ERROR_INVALID_HANDLE;
+    if (!waited_for) return refuse_handle(event);
     const bool is_external = flags == CU_EVENT_WAIT_EXTERNAL;
-    if (is_external && !stream.is_captured) return CUDA_ERROR_INVALID_VALUE;
+    if (is_external && !stream.is_captured) return refuse_external("CU_EVENT_WAIT_EXTERNAL");
     if (!is_external) {
       if (const auto moment = waited_for->last_captured())
         return driver.captures().join(stream, *moment);
@@ -178,10 +180,14 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
     if (found != CUDA_SUCCESS) return found;
     Runtime& runtime = driver.runtime();
     const auto allocation = runtime.heap().find(address);
-    const bool is_whole = allocation && allocation->owner.is_managed() &&
-                          runtime.heap().address_of(*allocation) == address &&
-                          (length == 0 || length == allocation->bytes);
-    if (!is_whole) return CUDA_ERROR_INVALID_VALUE;
+    if (!allocation || !allocation->owner.is_managed()) return refuse_range(runtime, address, 1);
+    const std::uintptr_t base = runtime.heap().address_of(*allocation);
+    if (base != address) return refuse_inside(address, base, allocation->bytes);
+    if (length != 0 && length != allocation->bytes)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "length is {}, and the allocation at {:#x} has {} bytes, which are attached only "
+                  "as a whole; pass 0",
+                  length, address, allocation->bytes);
     Attachment attachment{flags, {}};
     switch (flags) {
       case CU_MEM_ATTACH_GLOBAL:
@@ -189,13 +195,17 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
         break;
       case CU_MEM_ATTACH_SINGLE:
         // The NULL stream stands for all streams of its context.
-        if (handle.stream->kind() == StreamKind::context_default) return CUDA_ERROR_INVALID_VALUE;
+        if (handle.stream->kind() == StreamKind::context_default)
+          return fail(CUDA_ERROR_INVALID_VALUE,
+                      "flags is CU_MEM_ATTACH_SINGLE, and the NULL stream stands for all streams; "
+                      "pass one of cuStreamCreate");
         attachment.stream = handle.stream;
         break;
       default:
-        return CUDA_ERROR_INVALID_VALUE;
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "flags is {:#x}; pass CU_MEM_ATTACH_GLOBAL, _HOST or _SINGLE", flags);
     }
-    return to_result(handle.context->device.engine.enqueue_operation(
+    return refuse_status(handle.context->device.engine.enqueue_operation(
         handle.stream, [&runtime, allocation = *allocation, attachment](const Completion& done) {
           runtime.heap().attach(allocation, attachment);
           done();
@@ -221,13 +231,14 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
     // The kernel may be in a module that has just been loaded, and use managed variables of
     // that module.
     if (!driver.runtime().variables().adopt_new())
-      return fail(CUDA_ERROR_OUT_OF_MEMORY, "there is no room for new managed variables");
+      return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                  "there is no room for new managed variables; free managed memory");
     const auto* bytes = static_cast<const std::byte*>(args);
     std::vector<std::byte> copied(bytes, bytes + args_size);
     if (handle.is_captured)
       return give(driver, handle, CU_GRAPH_NODE_TYPE_KERNEL,
                   [kernel, copied = std::move(copied), items](Driver&, const StreamHandle& stream) {
-                    return to_result(
+                    return refuse_status(
                         stream.context->device.engine.launch(stream.stream, kernel, copied, items));
                   });
     const WorkStatus status = engine.launch(handle.stream, kernel, std::move(copied), items);

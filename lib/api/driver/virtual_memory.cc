@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "runtime/ranges.h"
 #include "runtime/shareable_handles.h"
@@ -17,16 +18,34 @@ constexpr std::size_t granularity_bytes = block_size;
 bool is_whole(std::size_t bytes) {
   return bytes != 0 && bytes % granularity_bytes == 0;
 }
-// Returns nullopt if the range overflows, or is not a multiple of the granularity.
-std::optional<AddressRange> range_of(CUdeviceptr start, std::size_t bytes) {
-  std::uintptr_t end = 0;
-  if (start % granularity_bytes != 0 || !is_whole(bytes) ||
-      __builtin_add_overflow(start, bytes, &end))
-    return std::nullopt;
-  return AddressRange{start, end};
+CUresult refuse_part(const char* argument, std::uint64_t value) {
+  return fail(CUDA_ERROR_INVALID_VALUE, "{} is {:#x}; pass a multiple of {} that is not 0",
+              argument, value, granularity_bytes);
+}
+
+// The range must consist of whole steps of the granularity.
+CUresult find_range(CUdeviceptr start, std::size_t bytes, AddressRange& range) {
+  if (start % granularity_bytes != 0) return refuse_part("ptr", start);
+  if (!is_whole(bytes)) return refuse_part("size", bytes);
+  if (start + bytes < start) return refuse_extent(start, bytes);
+  range = {start, start + bytes};
+  return CUDA_SUCCESS;
+}
+
+CUresult refuse_unmapped(CUdeviceptr address) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "no memory is mapped at {:#x}; pass an address at which cuMemMap has mapped some",
+              address);
 }
 
 // ---- properties
+
+CUresult refuse_wanted(CUresult code, CUmemAllocationHandleType types) {
+  return fail(code,
+              "requestedHandleTypes is {:#x}; pass CU_MEM_HANDLE_TYPE_NONE or "
+              "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+              static_cast<unsigned>(types));
+}
 
 // Checks the handle types with which memory is to be exportable.
 CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
@@ -35,35 +54,49 @@ CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
     case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
       return CUDA_SUCCESS;
     case CU_MEM_HANDLE_TYPE_FABRIC:
-      return CUDA_ERROR_NOT_PERMITTED;
+      return refuse_wanted(CUDA_ERROR_NOT_PERMITTED, types);
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse_wanted(CUDA_ERROR_INVALID_VALUE, types);
   }
 }
 
 CUresult find_location(Driver& driver, const CUmemLocation& named, Location& location) {
   const auto found = to_location(named);
-  if (!found || found->kind == Location::Kind::callers_node) return CUDA_ERROR_INVALID_VALUE;
-  location = *found;
-  if (exists(driver.runtime(), location)) return CUDA_SUCCESS;
-  return location.kind == Location::Kind::device ? CUDA_ERROR_INVALID_DEVICE
-                                                 : CUDA_ERROR_INVALID_VALUE;
+  if (found && found->kind == Location::Kind::callers_node)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the location's type is CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT; name a node with "
+                "_HOST_NUMA");
+  if (found && exists(driver.runtime(), *found)) {
+    location = *found;
+    return CUDA_SUCCESS;
+  }
+  const bool is_device = found && found->kind == Location::Kind::device;
+  return refuse_location(driver.runtime(), named,
+                         is_device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult find_traits(Driver& driver, const CUmemAllocationProp& wanted, PhysicalTraits& traits) {
-  if (wanted.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (wanted.type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return fail(CUDA_ERROR_INVALID_VALUE, "type of prop is {}; pass CU_MEM_ALLOCATION_TYPE_PINNED",
+                static_cast<int>(wanted.type));
   const auto& flags = wanted.allocFlags;
   if (flags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC || flags.gpuDirectRDMACapable > 1 ||
       flags.usage != 0 || wanted.win32HandleMetaData != nullptr ||
       !std::ranges::all_of(flags.reserved, [](auto byte) { return byte == 0; }))
-    return CUDA_ERROR_INVALID_VALUE;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "win32HandleMetaData or allocFlags of prop has an unknown value; set the struct to "
+                "zeros before its fields");
   CUresult result = check_wanted_handle_types(wanted.requestedHandleTypes);
   if (result == CUDA_SUCCESS) result = find_location(driver, wanted.location, traits.location);
   if (result != CUDA_SUCCESS) return result;
   traits.is_exportable = wanted.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
   traits.is_for_third_parties = flags.gpuDirectRDMACapable != 0;
   const bool is_of_host = traits.location.kind == Location::Kind::host;
-  return is_of_host && traits.is_exportable ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  if (is_of_host && traits.is_exportable)
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "memory of CU_MEM_LOCATION_TYPE_HOST cannot be exported; name a node with "
+                "_HOST_NUMA, or pass CU_MEM_HANDLE_TYPE_NONE");
+  return CUDA_SUCCESS;
 }
 
 CUmemLocation named(const Location& location) {
@@ -93,7 +126,8 @@ CUresult find_grantee(Driver& driver, const CUmemLocation& location,
                       VirtualMemory::Grant& grantee) {
   switch (static_cast<int>(location.type)) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-      if (driver.device(location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      if (driver.device(location.id) == nullptr)
+        return refuse_device(driver.runtime(), location.id);
       grantee.processor = Processor::device(location.id);
       return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST:
@@ -102,7 +136,10 @@ CUresult find_grantee(Driver& driver, const CUmemLocation& location,
       grantee.is_for_nodes = location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
       return CUDA_SUCCESS;
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the location's type is {}; pass CU_MEM_LOCATION_TYPE_DEVICE, _HOST or "
+                  "_HOST_NUMA",
+                  static_cast<int>(location.type));
   }
 }
 
@@ -141,7 +178,12 @@ CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAcc
     const auto access = to_access(each.flags);
     // This error also for a device that does not exist: NVIDIA's driver has it here, but not in the
     // functions that query access.
-    if (found != CUDA_SUCCESS || !access) return CUDA_ERROR_INVALID_VALUE;
+    if (found != CUDA_SUCCESS) return fail_instead(found, CUDA_ERROR_INVALID_VALUE);
+    if (!access)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "flags of desc[{}] is {}; pass CU_MEM_ACCESS_FLAGS_PROT_NONE, _READ or "
+                  "_READWRITE",
+                  &each - wanted.data(), static_cast<int>(each.flags));
     grant.access = *access;
     left[static_cast<std::size_t>(grant.processor.index)] = grant.access;
     grants.push_back(grant);
@@ -158,7 +200,13 @@ CUresult create(Driver& driver, CUmemGenericAllocationHandle* handle, std::size_
   if (!memory && traits.location.kind == Location::Kind::device &&
       driver.give_back(*driver.device(traits.location.id)))
     memory = make();
-  if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!memory)
+    return traits.location.kind == Location::Kind::device
+               ? refuse_bytes(driver.runtime(), traits.location.id, bytes)
+               : fail(CUDA_ERROR_OUT_OF_MEMORY,
+                      "the host has no room for {} bytes; free some, or raise WHERRY_HOST_CAPACITY "
+                      "if it is set",
+                      bytes);
   *handle = driver.virtual_memory().add(std::move(*memory));
   return CUDA_SUCCESS;
 }
@@ -168,11 +216,16 @@ CUresult create(Driver& driver, CUmemGenericAllocationHandle* handle, std::size_
 CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
                              unsigned long long flags) {
   return enter([&](Driver& driver) {
-    const bool is_aligned = alignment == 0 || std::has_single_bit(alignment);
-    if (ptr == nullptr || !is_whole(size) || !is_aligned || addr % page_size != 0 || flags != 0)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == nullptr) return refuse_null("ptr");
+    if (!is_whole(size)) return refuse_part("size", size);
+    if (alignment != 0 && !std::has_single_bit(alignment))
+      return fail(CUDA_ERROR_INVALID_VALUE, "alignment is {}; pass 0 or a power of two", alignment);
+    if (addr % page_size != 0)
+      return fail(CUDA_ERROR_INVALID_VALUE, "addr is {:#x}; pass 0 or a multiple of {}", addr,
+                  page_size);
+    if (flags != 0) return refuse_flags(flags);
     const auto address = driver.virtual_memory().reserve(size, alignment, addr);
-    if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!address) return refuse_addresses(size);
     *ptr = *address;
     return CUDA_SUCCESS;
   });
@@ -180,15 +233,28 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   return enter([&](Driver& driver) {
-    return driver.virtual_memory().release(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (driver.virtual_memory().release(ptr, size)) return CUDA_SUCCESS;
+    const auto reserved = driver.virtual_memory().reserved_around(ptr);
+    if (!reserved)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "no addresses are reserved at {:#x}; were they freed before?", ptr);
+    if (reserved->start != ptr || reserved->size() != size)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the range {:#x}+{} is not the whole reservation {:#x}+{}; pass that", ptr, size,
+                  reserved->start, reserved->size());
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "memory is mapped in the range {:#x}+{}; unmap it with cuMemUnmap first", ptr,
+                size);
   });
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
   return enter([&](Driver& driver) {
-    if (handle == nullptr || prop == nullptr || !is_whole(size) || flags != 0)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr) return refuse_null("handle");
+    if (prop == nullptr) return refuse_null("prop");
+    if (!is_whole(size)) return refuse_part("size", size);
+    if (flags != 0) return refuse_flags(flags);
     PhysicalTraits traits;
     const CUresult found = find_traits(driver, *prop, traits);
     return found != CUDA_SUCCESS ? found : create(driver, handle, size, traits);
@@ -197,15 +263,16 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return enter([&](Driver& driver) {
-    return driver.virtual_memory().drop(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return driver.virtual_memory().drop(handle) ? CUDA_SUCCESS : refuse_handle(handle);
   });
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
   return enter([&](Driver& driver) {
-    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto found = driver.virtual_memory().retain(reinterpret_cast<std::uintptr_t>(addr));
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr) return refuse_null("handle");
+    const auto address = reinterpret_cast<std::uintptr_t>(addr);
+    const auto found = driver.virtual_memory().retain(address);
+    if (!found) return refuse_unmapped(address);
     *handle = *found;
     return CUDA_SUCCESS;
   });
@@ -214,10 +281,11 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
   return enter([&](Driver&) {
-    if (granularity == nullptr || prop == nullptr ||
-        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
-         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
-      return CUDA_ERROR_INVALID_VALUE;
+    if (granularity == nullptr) return refuse_null("granularity");
+    if (prop == nullptr) return refuse_null("prop");
+    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+        option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+      return refuse_value("option", static_cast<int>(option), "CUmemAllocationGranularity_flags");
     *granularity = granularity_bytes;
     return CUDA_SUCCESS;
   });
@@ -227,7 +295,8 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
                                                 CUmemGenericAllocationHandle handle) {
   return enter([&](Driver& driver) {
     const auto memory = driver.virtual_memory().find(handle);
-    if (prop == nullptr || !memory) return CUDA_ERROR_INVALID_VALUE;
+    if (prop == nullptr) return refuse_null("prop");
+    if (!memory) return refuse_handle(handle);
     *prop = properties_of(memory->traits);
     return CUDA_SUCCESS;
   });
@@ -237,42 +306,58 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
                   unsigned long long flags) {
   return enter([&](Driver& driver) {
     const auto memory = driver.virtual_memory().find(handle);
-    if (!memory || ptr % granularity_bytes != 0 || size == 0 || flags != 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (size != memory->bytes || offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!memory) return refuse_handle(handle);
+    if (ptr % granularity_bytes != 0) return refuse_part("ptr", ptr);
+    if (size == 0) return refuse_zero("size");
+    if (flags != 0) return refuse_flags(flags);
+    if (size != memory->bytes || offset != 0)
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "size is {} and offset {}, and memory is mapped only as a whole; pass size {} "
+                  "and offset 0",
+                  size, offset, memory->bytes);
     return driver.virtual_memory().map(ptr, handle);
   });
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return enter([&](Driver& driver) {
-    const auto place = range_of(ptr, size);
-    if (!place) return CUDA_ERROR_INVALID_VALUE;
+    AddressRange place{};
+    const CUresult found = find_range(ptr, size, place);
+    if (found != CUDA_SUCCESS) return found;
     // Work that was launched earlier may still access the memory.
-    if (driver.virtual_memory().takes_away(*place, {})) driver.wait_for_all_work();
-    return driver.virtual_memory().unmap(*place);
+    if (driver.virtual_memory().takes_away(place, {})) driver.wait_for_all_work();
+    return driver.virtual_memory().unmap(place);
   });
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
   return enter([&](Driver& driver) {
-    const auto place = range_of(ptr, size);
-    if (!place || desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    return set_access(driver, *place, {desc, count});
+    AddressRange place{};
+    const CUresult found = find_range(ptr, size, place);
+    if (found != CUDA_SUCCESS) return found;
+    if (desc == nullptr) return refuse_null("desc");
+    if (count == 0) return refuse_zero("count");
+    return set_access(driver, place, {desc, count});
   });
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
   return enter([&](Driver& driver) {
-    if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr) return refuse_null("flags");
+    if (location == nullptr) return refuse_null("location");
     VirtualMemory::Grant asked;
     const CUresult found = find_grantee(driver, *location, asked);
     if (found != CUDA_SUCCESS) return found;
     const auto mapped = driver.virtual_memory().mapped_at(ptr);
-    if (!mapped) *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    if (!mapped ||
-        (asked.is_for_nodes && mapped->memory.traits.location.kind != Location::Kind::host_node))
-      return CUDA_ERROR_INVALID_VALUE;
+    if (!mapped) {
+      *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      return refuse_unmapped(ptr);
+    }
+    if (asked.is_for_nodes && mapped->memory.traits.location.kind != Location::Kind::host_node)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the location is a node, and the memory at {:#x} was not created on one; pass "
+                  "CU_MEM_LOCATION_TYPE_HOST",
+                  ptr);
     *flags = to_flags(mapped->access_of(asked.processor));
     return CUDA_SUCCESS;
   });
@@ -282,11 +367,16 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
                                       CUmemAllocationHandleType handleType,
                                       unsigned long long flags) {
   return enter([&](Driver& driver) {
-    if (shareableHandle == nullptr || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        flags != 0)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (shareableHandle == nullptr) return refuse_null("shareableHandle");
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+      return refuse_handle_type(CUDA_ERROR_INVALID_VALUE, handleType);
+    if (flags != 0) return refuse_flags(flags);
     const auto memory = driver.virtual_memory().find(handle);
-    if (!memory || !memory->traits.is_exportable) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory) return refuse_handle(handle);
+    if (!memory->traits.is_exportable)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the memory is for this process only; create it with the requestedHandleTypes "
+                  "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
     *static_cast<int*>(shareableHandle) = duplicate_fd(memory->file->get()).release();
     return CUDA_SUCCESS;
   });
@@ -295,13 +385,21 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
                                         CUmemAllocationHandleType shHandleType) {
   return enter([&](Driver& driver) {
-    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr) return refuse_null("handle");
     const CUresult known = check_imported_handle_type(shHandleType);
     if (known != CUDA_SUCCESS) return known;
-    auto memory = import_physical_memory(
-        driver, static_cast<int>(reinterpret_cast<std::uintptr_t>(osHandle)));
-    if (!memory || !exists(driver.runtime(), memory->traits.location))
-      return CUDA_ERROR_INVALID_VALUE;
+    const auto descriptor = static_cast<int>(reinterpret_cast<std::uintptr_t>(osHandle));
+    auto memory = import_physical_memory(driver, descriptor);
+    if (!memory)
+      return fail(
+          CUDA_ERROR_INVALID_VALUE,
+          "the descriptor {} is none of cuMemExportToShareableHandle; pass the one that the "
+          "other process has sent, as (void*)(intptr_t)",
+          descriptor);
+    if (!exists(driver.runtime(), memory->traits.location))
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the memory is on a device or node that this process does not see; see "
+                  "CUDA_VISIBLE_DEVICES and WHERRY_DEVICES");
     *handle = driver.virtual_memory().add(std::move(*memory));
     return CUDA_SUCCESS;
   });

@@ -94,7 +94,8 @@ CUresult wherryStartEvents(std::uint64_t kinds, size_t capacity) {
   return enter([&](Driver&) {
     const auto known = static_cast<EventKinds>(kinds & all_event_kinds);
     if (known == 0)
-      return fail(CUDA_ERROR_INVALID_VALUE, "kinds is {:#x}, which names no kind of event", kinds);
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "kinds is {:#x}, which names no kind of event; pass WHERRY_EVENT_ALL", kinds);
     if (capacity > EventRings::capacity_max)
       return fail(CUDA_ERROR_INVALID_VALUE, "capacity is {}; pass at most {}", capacity,
                   EventRings::capacity_max);
@@ -176,7 +177,8 @@ CUresult wherryEndRange(std::uint64_t range) {
   return enter([&](Driver&) {
     return end_marked_range(range)
                ? CUDA_SUCCESS
-               : fail(CUDA_ERROR_INVALID_VALUE, "{} is no range that has not ended", range);
+               : fail(CUDA_ERROR_INVALID_VALUE,
+                      "{} is no range that has not ended; end each range once", range);
   });
 }
 
@@ -185,12 +187,14 @@ CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     const std::size_t length = name == nullptr ? 0 : ::strnlen(name, name_bytes_max + 1);
     if (length == 0 || length > name_bytes_max)
-      return fail(CUDA_ERROR_INVALID_VALUE, "the name is NULL, empty or longer than {} bytes",
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "the name is NULL, empty or longer than {} bytes; pass a shorter one",
                   name_bytes_max);
     const auto record = driver.runtime().heap().find_record(address);
     if (bytes == 0 || !record || bytes > record->start_of_range(address) + record->bytes - address)
       return fail(CUDA_ERROR_INVALID_VALUE,
-                  "the range {:#x}+{} is empty, or not inside one live allocation", address, bytes);
+                  "the range {:#x}+{} is empty, or not inside one live allocation; check its size",
+                  address, bytes);
     Runtime& runtime = driver.runtime();
     runtime.status().name(address, bytes, runtime.heap().offset_of(address).value_or(not_in_arena),
                           {name, length});

@@ -38,9 +38,11 @@ CUresult to_result(OrdinaryUse::Result result, CUdeviceptr ptr) {
                   ptr);
     case OrdinaryUse::Result::no_memory:
       return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                  "Linux has no memory for a private copy of the allocation at {:#x}", ptr);
+                  "Linux has no memory for a private copy of the allocation at {:#x}; free some",
+                  ptr);
     case OrdinaryUse::Result::failed:
-      return fail(CUDA_ERROR_OPERATING_SYSTEM, "Linux did not write all pages: errno {}", errno);
+      return fail(CUDA_ERROR_OPERATING_SYSTEM,
+                  "Linux did not write all pages: errno {}; is the disk full?", errno);
   }
   return CUDA_ERROR_UNKNOWN;
 }

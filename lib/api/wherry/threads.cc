@@ -19,7 +19,8 @@ CUresult attach_result(int error) {
       return fail(CUDA_ERROR_OUT_OF_MEMORY,
                   "too many threads are attached; detach some with wherryThreadDetach");
     case ENODEV:
-      return fail(CUDA_ERROR_NOT_SUPPORTED, "no coherent device is on a node that has CPUs");
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "no coherent device is on a node that has CPUs; see node= in WHERRY_DEVICES");
     case ENOTSUP:
       return fail(CUDA_ERROR_NOT_SUPPORTED,
                   "the C library does not say on which CPU a thread runs; use glibc 2.35 or later, "
@@ -52,7 +53,8 @@ CUresult wherryThreadDetach(void) {
   return enter([](Driver& driver) {
     return driver.runtime().attached_threads().detach() == 0
                ? CUDA_SUCCESS
-               : fail(CUDA_ERROR_INVALID_VALUE, "the calling thread is not attached");
+               : fail(CUDA_ERROR_INVALID_VALUE,
+                      "the calling thread is not attached; call wherryThreadAttach first");
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "api/exports.h"
 #include "api/failed_calls.h"
+#include "runtime/refusals.h"
 
 using namespace wherry::impl;
 
@@ -12,11 +13,11 @@ CUresult wherryTouchPages(const void* ptr, size_t bytes, unsigned flags) {
   return with_message([&] {
     const TouchableMemory* const memory = TouchableMemory::current();
     if (memory == nullptr)
-      return fail(CUDA_ERROR_NOT_INITIALIZED, "cuInit has not succeeded in this process");
+      return fail(CUDA_ERROR_NOT_INITIALIZED,
+                  "cuInit has not succeeded in this process; call cuInit(0) first");
     const auto start = reinterpret_cast<std::uintptr_t>(ptr);
-    if (ptr == nullptr || start + bytes <= start)
-      return fail(CUDA_ERROR_INVALID_VALUE,
-                  "the range {:#x}+{} is empty, or reaches past the last address", start, bytes);
+    if (ptr == nullptr) return refuse_null("ptr");
+    if (start + bytes <= start) return refuse_extent(start, bytes);
     if (flags == 0 || (flags & ~known) != 0)
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "flags is {:#x}; pass WHERRY_TOUCH_READ or WHERRY_TOUCH_WRITE", flags);

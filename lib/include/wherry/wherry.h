@@ -127,9 +127,9 @@ typedef void (*wherryGridKernel)(const wherryLaunchInfo* info, void** params);
  *     cuMemAdvise: CUDA_ERROR_INVALID_VALUE (invalid argument): the range 0x7e4000000000+8192 ends
  *     4096 bytes after its allocation 0x7e4000000000+4096; stay inside one allocation
  *
- * (one line): the function, the code's name and description, and, where the library knows more than
- * the code says (docs/debugging.md lists the functions), the argument or range, the reason, and
- * what to do. A failure of the runtime API may name the function of the driver API that it called.
+ * (one line): the function, the code's name and description, the argument, handle or range, the
+ * reason, and what to do (docs/debugging.md). A failure of the runtime API may name the function of
+ * the driver API that it called, or that function's argument.
  * "" if no call of the thread has failed. CUDA_ERROR_NOT_READY is no failure; nor are those of
  * cuGetErrorName and cuGetErrorString. Successful calls leave the message as it is.
  *
