@@ -57,6 +57,12 @@ CUresult refuse_inside(CUdeviceptr address, CUdeviceptr base, std::size_t bytes)
               base, bytes);
 }
 
+CUresult refuse_mapped(CUdeviceptr first, std::size_t bytes) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "memory is mapped in the range {:#x}+{}; unmap it with cuMemUnmap first", first,
+              bytes);
+}
+
 CUresult refuse_addresses(std::size_t bytes) {
   return fail(CUDA_ERROR_OUT_OF_MEMORY,
               "the devices have no addresses left for {} bytes; raise WHERRY_ARENA", bytes);
@@ -110,6 +116,12 @@ CUresult refuse_handle(CUmemGenericAllocationHandle handle) {
 CUresult refuse_context(CUcontext handle) {
   return refuse_object(CUDA_ERROR_INVALID_CONTEXT, reinterpret_cast<std::uintptr_t>(handle),
                        "context", "cuCtxCreate or cuDevicePrimaryCtxRetain");
+}
+
+CUresult refuse_primary(CUcontext handle) {
+  return fail(CUDA_ERROR_INVALID_CONTEXT,
+              "{:#x} is a device's primary context; give it back with cuDevicePrimaryCtxRelease",
+              reinterpret_cast<std::uintptr_t>(handle));
 }
 
 CUresult refuse_status(WorkStatus status) {

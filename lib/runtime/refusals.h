@@ -26,6 +26,8 @@ CUresult refuse_extent(CUdeviceptr first, std::size_t bytes);
 // CUDA_ERROR_INVALID_VALUE: the address must be the start of an allocation, and lies inside of this
 // one.
 CUresult refuse_inside(CUdeviceptr address, CUdeviceptr base, std::size_t bytes);
+// CUDA_ERROR_INVALID_VALUE: memory is mapped in the range (cuMemMap).
+CUresult refuse_mapped(CUdeviceptr first, std::size_t bytes);
 // CUDA_ERROR_OUT_OF_MEMORY: the devices have no addresses left for so many bytes.
 CUresult refuse_addresses(std::size_t bytes);
 
@@ -50,6 +52,8 @@ CUresult refuse_handle(CUmemGenericAllocationHandle handle);
 
 // CUDA_ERROR_INVALID_CONTEXT: there is no such context.
 CUresult refuse_context(CUcontext handle);
+// CUDA_ERROR_INVALID_CONTEXT: it is a device's primary context, which the call does not destroy.
+CUresult refuse_primary(CUcontext handle);
 // The result for the status of a context, and its reason. CUDA_SUCCESS if it works.
 CUresult refuse_status(WorkStatus status);
 

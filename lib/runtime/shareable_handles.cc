@@ -22,4 +22,18 @@ CUresult refuse_handle_type(CUresult code, CUmemAllocationHandleType type) {
               static_cast<unsigned>(type));
 }
 
+CUresult refuse_handle_types(CUresult code, const char* field, CUmemAllocationHandleType types) {
+  return fail(code,
+              "{} is {:#x}; pass CU_MEM_HANDLE_TYPE_NONE or "
+              "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+              field, static_cast<unsigned>(types));
+}
+
+CUresult refuse_descriptor(int descriptor, const char* source) {
+  return fail(CUDA_ERROR_INVALID_VALUE,
+              "the descriptor {} is none of {}; pass the one that the other process has sent, as "
+              "(void*)(intptr_t)",
+              descriptor, source);
+}
+
 }  // namespace wherry::impl

@@ -196,10 +196,7 @@ CUresult VirtualMemory::map(std::uintptr_t address, Handle handle) {
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "the range {:#x}+{} ends after its reservation {:#x}+{}; reserve more addresses",
                 address, place.size(), reserved->first, reserved->second);
-  if (is_mapped(place))
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "memory is mapped in the range {:#x}+{}; unmap it with cuMemUnmap first", address,
-                place.size());
+  if (is_mapped(place)) return refuse_mapped(address, place.size());
   const auto range = mapped_.emplace(address, MappedRange{memory->second, {}}).first;
   try {
     remember(place, *memory->second);

@@ -36,12 +36,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev,
 CUresult destroy(CUcontext ctx, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     if (!driver.destroy_context(ctx))
-      return driver.find_context(ctx)
-                 ? fail(CUDA_ERROR_INVALID_CONTEXT,
-                        "{:#x} is a device's primary context; give it back with "
-                        "cuDevicePrimaryCtxRelease",
-                        reinterpret_cast<std::uintptr_t>(ctx))
-                 : refuse_context(ctx);
+      return driver.find_context(ctx) ? refuse_primary(ctx) : refuse_context(ctx);
     ThreadContexts& mine = ThreadContexts::mine();
     if (mine.current() == ctx) mine.pop();
     return CUDA_SUCCESS;

@@ -146,11 +146,7 @@ CUresult cuCtxDetach(CUcontext ctx) {
   return enter([&](Driver& driver) {
     const auto context = driver.find_context(ctx);
     if (!context) return refuse_context(ctx);
-    if (context->primary)
-      return fail(CUDA_ERROR_INVALID_CONTEXT,
-                  "{:#x} is a device's primary context; give it back with "
-                  "cuDevicePrimaryCtxRelease",
-                  reinterpret_cast<std::uintptr_t>(ctx));
+    if (context->primary) return refuse_primary(ctx);
     return --context->settings->users == 0 ? cuCtxDestroy_v2(ctx) : CUDA_SUCCESS;
   });
 }

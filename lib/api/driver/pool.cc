@@ -8,6 +8,7 @@
 
 #include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "runtime/shareable_handles.h"
 
 using namespace wherry::impl;
 
@@ -31,13 +32,6 @@ CUresult find_device(Driver& driver, const CUmemLocation& location) {
                 static_cast<int>(location.type));
   return driver.device(location.id) == nullptr ? refuse_device(driver.runtime(), location.id)
                                                : CUDA_SUCCESS;
-}
-
-CUresult refuse_handle_types(CUresult code, CUmemAllocationHandleType types) {
-  return fail(code,
-              "handleTypes is {:#x}; pass CU_MEM_HANDLE_TYPE_NONE or "
-              "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
-              static_cast<unsigned>(types));
 }
 
 CUresult refuse_more_pools(CUresult code) {
@@ -70,9 +64,9 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
     case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
       return CUDA_SUCCESS;
     case CU_MEM_HANDLE_TYPE_FABRIC:
-      return refuse_handle_types(CUDA_ERROR_NOT_SUPPORTED, wanted.handleTypes);
+      return refuse_handle_types(CUDA_ERROR_NOT_SUPPORTED, "handleTypes", wanted.handleTypes);
     default:
-      return refuse_handle_types(CUDA_ERROR_INVALID_VALUE, wanted.handleTypes);
+      return refuse_handle_types(CUDA_ERROR_INVALID_VALUE, "handleTypes", wanted.handleTypes);
   }
 }
 

@@ -33,10 +33,7 @@ CUresult import_pool(Driver& driver, int descriptor, CUmemoryPool& handle) {
   OfferHandle offer;
   const int got = read_at(descriptor, 0, std::as_writable_bytes(std::span(&offer, 1)));
   if (got != static_cast<int>(sizeof offer))
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "the descriptor {} is none of cuMemPoolExportToShareableHandle; pass the one that "
-                "the other process has sent, as (void*)(intptr_t)",
-                descriptor);
+    return refuse_descriptor(descriptor, "cuMemPoolExportToShareableHandle");
   const auto pool = std::make_shared<ImportedMemoryPool>();
   const CUresult opened = driver.imported().open_pool(offer, current_device(driver), *pool);
   if (opened != CUDA_SUCCESS) return opened;

@@ -40,23 +40,17 @@ CUresult refuse_unmapped(CUdeviceptr address) {
 
 // ---- properties
 
-CUresult refuse_wanted(CUresult code, CUmemAllocationHandleType types) {
-  return fail(code,
-              "requestedHandleTypes is {:#x}; pass CU_MEM_HANDLE_TYPE_NONE or "
-              "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
-              static_cast<unsigned>(types));
-}
-
 // Checks the handle types with which memory is to be exportable.
 CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
+  constexpr const char* field = "requestedHandleTypes";
   switch (static_cast<int>(types)) {
     case CU_MEM_HANDLE_TYPE_NONE:
     case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
       return CUDA_SUCCESS;
     case CU_MEM_HANDLE_TYPE_FABRIC:
-      return refuse_wanted(CUDA_ERROR_NOT_PERMITTED, types);
+      return refuse_handle_types(CUDA_ERROR_NOT_PERMITTED, field, types);
     default:
-      return refuse_wanted(CUDA_ERROR_INVALID_VALUE, types);
+      return refuse_handle_types(CUDA_ERROR_INVALID_VALUE, field, types);
   }
 }
 
@@ -242,9 +236,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "the range {:#x}+{} is not the whole reservation {:#x}+{}; pass that", ptr, size,
                   reserved->start, reserved->size());
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "memory is mapped in the range {:#x}+{}; unmap it with cuMemUnmap first", ptr,
-                size);
+    return refuse_mapped(ptr, size);
   });
 }
 
@@ -390,12 +382,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     if (known != CUDA_SUCCESS) return known;
     const auto descriptor = static_cast<int>(reinterpret_cast<std::uintptr_t>(osHandle));
     auto memory = import_physical_memory(driver, descriptor);
-    if (!memory)
-      return fail(
-          CUDA_ERROR_INVALID_VALUE,
-          "the descriptor {} is none of cuMemExportToShareableHandle; pass the one that the "
-          "other process has sent, as (void*)(intptr_t)",
-          descriptor);
+    if (!memory) return refuse_descriptor(descriptor, "cuMemExportToShareableHandle");
     if (!exists(driver.runtime(), memory->traits.location))
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "the memory is on a device or node that this process does not see; see "
