@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <iterator>
 #include <stdexcept>
 
 #include "support/child.h"
@@ -19,12 +20,13 @@ constexpr int limit_ms = 280'000;
 void Course::run(const Match& shape, const std::vector<std::vector<int>>& casts,
                  const MatchHooks& hooks) {
   for (const Step step : all_steps) {
+    const bool is_part = std::ranges::find(steps_, step) != steps_.end();
     // Only the consolidator and samples have these steps.
     const bool is_rare = step == Step::merge || step == Step::forget;
-    if (is_rare && std::ranges::find(steps_, step) == steps_.end()) continue;
+    if (is_rare && !is_part) continue;
     for (const Trouble trouble : all_troubles) {
       if (!can_happen(step, trouble)) continue;
-      for (const Pattern pattern : all_patterns) {
+      for (const Pattern pattern : drawn_patterns(is_part ? scaled(all_patterns.size()) : 1)) {
         for (const Placement placement : {Placement::one_still, drawn(all_placements)}) {
           Match match = shape;
           match.pattern = pattern;
@@ -39,6 +41,13 @@ void Course::run(const Match& shape, const std::vector<std::vector<int>>& casts,
   for (const Step step : steps_) reach(step, shape, casts, hooks);
   std::printf("%llu matches, %llu pages moved\n", static_cast<unsigned long long>(matches_),
               static_cast<unsigned long long>(rig_.pages_moved()));
+}
+
+std::vector<Pattern> Course::drawn_patterns(std::uint64_t count) {
+  std::vector<Pattern> patterns;
+  std::ranges::sample(all_patterns, std::back_inserter(patterns),
+                      static_cast<std::ptrdiff_t>(count), random_);
+  return patterns;
 }
 
 int Course::drawn_processor() {

@@ -29,8 +29,10 @@ class Course {
   // The trap does not have this step.
   void leave_out(Step step) { std::erase(steps_, step); }
 
-  // Plays `shape` with every pattern, step and trouble: once where a single read of an old copy is
-  // noticed, and once at a random placement. Throws std::runtime_error at the first violation.
+  // Plays `shape` with every step and trouble: once where a single read of an old copy is noticed,
+  // and once at a random placement. A step that is part of the transition gets every pattern, or
+  // some at less than full length; others, which happen by the way, get one. Throws
+  // std::runtime_error at the first violation.
   void run(const Match& shape, const std::vector<std::vector<int>>& casts,
            const MatchHooks& hooks = {});
 
@@ -39,6 +41,8 @@ class Course {
   const typename List::value_type& drawn(const List& list) {
     return list[random_() % list.size()];
   }
+  // Different ones, at most as many as there are.
+  std::vector<Pattern> drawn_patterns(std::uint64_t count);
   // Half of the time all processors are in trouble, otherwise one random processor.
   int drawn_processor();
   // A rare step may not have been hit at the chosen processor. Plays more matches until the step is
