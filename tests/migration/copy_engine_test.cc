@@ -89,12 +89,13 @@ struct Setup {
   // The bytes that a processor would read.
   std::vector<std::byte> look(std::uint64_t offset, std::size_t bytes) {
     std::vector<std::byte> seen(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) {
-      const PageIndex page = page_at_offset(offset + i);
+    for (std::size_t begin = 0, end = 0; begin < bytes; begin = end) {
+      const PageIndex page = page_at_offset(offset + begin);
+      end = std::min<std::size_t>(bytes, offset_of(page + 1) - offset);
       const ProcessorMask where = residents(page);
       if (where == 0) continue;
       const std::byte* alias = machine.at(std::countr_zero(where)).alias({0});
-      seen[i] = alias[offset + i];
+      std::copy_n(alias + offset + begin, end - begin, &seen[begin]);
     }
     return seen;
   }
