@@ -2,6 +2,8 @@
 """The user interface of the `wherry` program: its output and its exit codes.
 
 Usage: cli_test.py PROGRAM
+With WHERRY_TEST_SCALE below 1 solutions are less exact, and only some of the questions of `bench
+all` are asked.
 """
 
 import json
@@ -15,6 +17,8 @@ import unittest
 
 SKIPPED = 77
 PROGRAM = ""
+SCALE = min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1)))
+TOLERANCE = 1e-8 if SCALE == 1 else 0.1  # of solutions that take long
 CACHE = tempfile.TemporaryDirectory()  # files that the program keeps between runs
 TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 
@@ -130,9 +134,9 @@ class Solve(Case):
         self.assertEqual((report["rows"], report["devices"], report["iterations"]), (1, 2, 1))
 
     def test_a_pool_smaller_than_the_matrix_is_enough(self):
-        report = self.good_json("cg", "--poisson", 200,
+        report = self.good_json("cg", "--poisson", 200, "--tolerance", TOLERANCE,
                                 environment={"WHERRY_DEVICES": "capacity=2M"})
-        self.assertLessEqual(report["relative_residual"], 1e-8 * 1.001)
+        self.assertLessEqual(report["relative_residual"], TOLERANCE * 1.001)
         self.assertGreater(sum(phase["evicted"] for phase in report["phases"]), 0)
 
     def test_files_of_both_symmetries_give_the_same_solution(self):
@@ -195,7 +199,7 @@ class Solve(Case):
         self.assertEqual(report["migrated_bytes"], 0)
 
     def test_advice_with_a_pool_smaller_than_the_matrix_gives_the_same_result(self):
-        plain, advised = (self.good_json("cg", "--poisson", 160, *flag,
+        plain, advised = (self.good_json("cg", "--poisson", 160, "--tolerance", TOLERANCE, *flag,
                                          environment={"WHERRY_DEVICES": "capacity=2M"})
                           for flag in ([], ["--advise"]))
         self.assertEqual((plain["iterations"], plain["relative_residual"]),
@@ -236,6 +240,7 @@ class Bench(Case):
     GROUPS = ("first_touch", "fault_latency", "read_mostly", "collapse", "remote_mapping",
               "dense_first_touch", "threads", "sweeps", "prefetches", "evictions", "resident",
               "launches", "api_calls", "starting", "freeing")
+    GROUPS_WHEN_SHORT = 5  # different ones each time
     KEYS = {"first_touch_p50", "device_first_touch", "host_fault_latency", "device_fault_latency",
             "ping_pong", "ping_pong_contended", "read_mostly_first_read", "write_collapse",
             "remote_map", "first_touch_sweep", "threads_first_touch", "threads_take_pages",
@@ -268,16 +273,22 @@ class Bench(Case):
             self.assert_answer(answer)
 
     def test_every_question_is_answered(self):
-        keys = set()
         # The policies take as long as everything else together.
-        policies = ["policies"] if float(os.environ.get("WHERRY_TEST_SCALE", 1)) >= 1 else []
-        for group in [*self.GROUPS, *policies]:
+        groups = [*self.GROUPS, "policies"]
+        if SCALE < 1:
+            seed = random.randrange(1 << 32)
+            print(f"{self.GROUPS_WHEN_SHORT} of {len(self.GROUPS)} groups, seed {seed}")
+            groups = random.Random(seed).sample(self.GROUPS, self.GROUPS_WHEN_SHORT)
+        keys = set()
+        for group in groups:
             with self.subTest(group=group):
                 report = self.good_json("bench", "all", "--bytes", "16M", "--only", group)
+                self.assertTrue(report["answers"])
                 for answer in report["answers"]:
                     keys.add(answer["key"])
                     self.assert_answer(answer)
-        self.assertLessEqual(self.KEYS, keys)
+        if SCALE == 1:
+            self.assertLessEqual(self.KEYS, keys)
 
     def test_answers_are_one_line_each(self):
         done = wherry("bench", "all", "--bytes", "16M", "--only", "api_calls")
@@ -406,10 +417,12 @@ class Refuse(Case):
                                      name in ("remote-always", "first-touch"))
 
     def test_policies_are_compared_on_workloads(self):
-        report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", "read-shared",
-                                "stencil", "--policies", "migrate-always", "first-touch",
+        # Faults by SIGSEGV make read-shared take a minute.
+        workloads = ["read-shared", "stencil"] if SCALE == 1 else ["stencil"]
+        report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", *workloads,
+                                "--policies", "migrate-always", "first-touch",
                                 "uvm,prefetch_enable=0")
-        self.assertEqual([row["workload"] for row in report["rows"]], ["read-shared", "stencil"])
+        self.assertEqual([row["workload"] for row in report["rows"]], workloads)
         for row in report["rows"]:
             with self.subTest(workload=row["workload"]):
                 self.assertEqual(list(row["policies"]),
@@ -419,9 +432,12 @@ class Refuse(Case):
                 self.assertGreater(row["policies"]["migrate-always"]["migrated_pages"], 0)
                 self.assertGreater(row["oracle"]["seconds"], 0)
                 self.assertGreater(row["oracle"]["best_of_oracle"], 0)
-        text = wherry("bench", "policies", "--rounds", 1, "--workloads", "false-sharing",
-                      "--policies", "first-touch")
-        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        with tempfile.TemporaryDirectory() as folder:
+            plot = pathlib.Path(folder) / "policies.svg"
+            text = wherry("bench", "policies", "--rounds", 1, "--workloads", "false-sharing",
+                          "--policies", "first-touch", "--svg", plot)
+            self.assertEqual((text.returncode, text.stderr), (0, ""))
+            self.assertIn("false-sharing", plot.read_text())
         self.assertIn("1.00", text.stdout)
         self.assertIn("oracle", text.stdout)
         self.assert_complaint(wherry("bench", "policies", "--workloads", "chess"), 2, "chess",

@@ -36,6 +36,7 @@ NOT_RUN = [
     ("README.md", "tools/setup build", "installs packages; tools/test runs it"),
     ("README.md", "wherry top", USER),
     ("README.md", "ninja -C build", "builds the repository; tools/test runs it"),
+    ("README.md", "wherry bench policies", "takes minutes; tools/cli_test runs its parts"),
     ("docs/benchmarks.md", "wherry bench all  ", MINUTES),
     ("docs/benchmarks.md", "wherry bench all --json", MINUTES),
     ("docs/benchmarks.md", "wherry bench all --bytes 256M", MINUTES),
@@ -76,7 +77,6 @@ NOT_RUN = [
 # (page, beginning of the command)
 LONG = [
     ("README.md", "./tools/demo"),
-    ("README.md", "wherry bench policies"),
     ("README.md", "wherry bench numa"),
     ("docs/benchmarks.md", "wherry bench all --only"),
     ("docs/cuda-sources.md", "wherry"),
