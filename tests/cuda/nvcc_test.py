@@ -1,19 +1,12 @@
 #!/usr/bin/env python3
-"""`wherry nvcc` compiles CUDA sources, and their kernels run on isolated and on coherent devices:
-the examples, the features of the language, kernels that fail, what is refused, and build systems.
+"""`wherry nvcc` as a compiler: its options, what it refuses, and build systems.
 
 Usage: nvcc_test.py ROOT BUILD WHERRY
 """
 
-import os
-import pathlib
-import re
 import shutil
-import subprocess
-import sys
-import tempfile
 
-DEVICES = {"isolated": "capacity=64M", "coherent": "kind=coherent,capacity=64M"}
+from common import Tests, run_all
 
 CMAKE = """cmake_minimum_required(VERSION 3.18)
 project(demo LANGUAGES CXX CUDA)
@@ -111,84 +104,11 @@ REFUSED = [
 REFUSED_OPTIONS = [("-ptx", "no PTX"), ("-lcublas", "GPU code"), ("--frobnicate", "does not know"),
                    ("missing.cu", "no such file")]
 
-FAILURES = {
-    "assert": ("cudaErrorAssert", "failures.cu:11: wrong_assertion: block: [1,0,0], "
-               "thread: [3,0,0] Assertion `i < n` failed"),
-    "deadlock": ("cudaErrorLaunchFailure", "kernel deadlock: the threads of block (0,0,0) wait"),
-    "grid": ("cudaErrorLaunchFailure", "kernel ordinary: grid.sync() of several blocks needs"),
-    "recursion": ("cudaSuccess", ""),
-    "overflow": ("cudaErrorLaunchFailure", "needs more than the 128 KiB of stack"),
-    "illegal": ("cudaErrorIllegalAddress", "touched 0x40"),
-    "trap": ("cudaErrorLaunchFailure", "kernel trap called __trap()"),
-}
 
-
-class Tests:
-    def __init__(self, root, build, wherry, folder):
-        self.root, self.build, self.wherry = root, build, wherry
-        self.folder = folder
-
-    def run(self, command, devices="isolated", expect=0, **options):
-        environment = dict(os.environ, WHERRY_DEVICES=DEVICES[devices], LC_ALL="C.UTF-8")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment,
-                              cwd=self.folder, **options)
-        if expect is not None and done.returncode != expect:
-            sys.exit(f"{' '.join(map(str, command))}: {done.returncode}\n"
-                     f"{done.stdout}{done.stderr}")
-        return done
-
-    def nvcc(self, *words, **options):
-        return self.run([self.wherry, "nvcc", *words], **options)
-
+class Compiler(Tests):
     def write(self, **files):
         for name, text in files.items():
             (self.folder / name.replace("_dot_", ".")).write_text(text)
-
-    def check(self, what, condition, said=""):
-        if not condition:
-            sys.exit(f"{what}: {said}")
-
-    # Each prints one line that says that nothing is wrong.
-    def examples(self):
-        for source in sorted((self.root / "docs/examples/cuda").glob("*.cu")):
-            program = self.folder / source.stem
-            self.nvcc("-O1", source, "-o", program)
-            for devices in DEVICES:
-                said = self.run([program], devices).stdout
-                pattern = rf"{source.stem}: (0 of \d+ .* are wrong|(\d+), expected \2)\n"
-                self.check(f"{source.name} on {devices} devices", re.fullmatch(pattern, said), said)
-
-    def language(self):
-        for name, expected in (("language", r"block 0 says hello\n0 of \d+ checks failed\n"),
-                               ("idioms", r"0 checks failed\n"),
-                               ("graphs", r"0 checks failed\n"),
-                               ("cooperative", r"0 checks failed\n")):
-            program = self.folder / name
-            self.nvcc("-O1", self.root / f"tests/cuda/{name}.cu", "-o", program)
-            for devices in DEVICES:
-                said = self.run([program], devices, expect=None).stdout
-                self.check(f"{name}.cu on {devices} devices", re.fullmatch(expected, said), said)
-
-    # NVTX's ranges are in the trace.
-    def marks(self):
-        trace = self.folder / "marks.trace"
-        self.run([self.wherry, "record", "-o", trace, "--", "./language"], expect=None)
-        said = self.run([self.wherry, "trace", trace]).stdout
-        self.check("marks in the trace",
-                   re.search(r"^marks of the program .*\n(.*\n)*tests +1 ", said, re.M), said)
-
-    def failures(self):
-        program = self.folder / "failures"
-        self.nvcc("-O1", self.root / "tests/cuda/failures.cu", "-o", program)
-        for how, (error, message) in FAILURES.items():
-            done = self.run([program, how])
-            self.check(f"failure {how}", done.stdout == error + "\n" and message in done.stderr,
-                       done.stdout + done.stderr)
-        done = self.run([program, "assert"], "coherent", expect=-6)
-        self.check("failed assertion on a coherent device", FAILURES["assert"][1] in done.stderr,
-                   done.stderr)
-        done = self.run([program, "host-assert"], expect=-6)
-        self.check("failed assertion of the host", "argc == 7" in done.stderr, done.stderr)
 
     def refusals(self):
         for text, message in REFUSED:
@@ -255,14 +175,5 @@ class Tests:
         self.check("CMake", self.run(["by_cmake/demo"]).stdout == "0 7 10 1\n")
 
 
-def main():
-    root, build, wherry = (pathlib.Path(word).resolve() for word in sys.argv[1:])
-    with tempfile.TemporaryDirectory() as folder:
-        tests = Tests(root, build, wherry, pathlib.Path(folder))
-        for test in (tests.examples, tests.language, tests.marks, tests.failures, tests.refusals,
-                     tests.options, tests.makefile, tests.cmake):
-            test()
-
-
 if __name__ == "__main__":
-    main()
+    run_all(Compiler, Compiler.refusals, Compiler.options, Compiler.makefile, Compiler.cmake)

@@ -456,6 +456,7 @@ TEST_CASE(
     "memory that is used while it is prefetched back and forth loses nothing, even after "
     "failures") {
   constexpr PageSpan used{{0}, 4 * pages_per_block};
+  const std::uint64_t requests = 10 + scaled(50);
   for (int round = 0; round < 4; ++round) {
     Setup s(3 * pages_per_block, 3);
     s.machine.punch_unmaps = round % 2 == 0;
@@ -463,7 +464,7 @@ TEST_CASE(
     s.start();
     std::mt19937_64 random(seed() + static_cast<unsigned>(round));
     std::atomic<int> open{0};
-    for (int i = 0; i < 60; ++i) {
+    for (std::uint64_t i = 0; i < requests; ++i) {
       const std::uint64_t first = random() % used.count;
       const PageSpan span{{first}, 1 + random() % (used.count - first)};
       const Location to =
