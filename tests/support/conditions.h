@@ -1,5 +1,5 @@
 // Settings of a test run. main() prints them, and the environment can repeat them: WHERRY_TEST_SEED
-// (default: random) and WHERRY_TEST_SCALE (default 1; the sanitizer runs use 0.1).
+// (default: random) and WHERRY_TEST_SCALE (default 1; the short runs of tools/test use 0.05).
 #pragma once
 
 #include <cstdint>
