@@ -1,12 +1,10 @@
 #include "base/check.h"
 
-#include <fmt/format.h>  // clang finds no vformat_to() in g++'s libfmt
-
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/render.h"
 
 namespace wherry::impl {
 namespace {
@@ -19,8 +17,7 @@ constexpr int patience_ms = 1000;
 void vcheck_failed(const char* file, int line, const char* condition, fmt::string_view format,
                    fmt::format_args values) {
   std::array<char, log_line_max> what;
-  const auto result = fmt::vformat_to_n(what.data(), what.size(), format, values);
-  const fmt::string_view text(what.data(), std::min(result.size, what.size()));
+  const fmt::string_view text(what.data(), vrender(what, format, values));
   if (condition != nullptr)
     vlog_line(LogLevel::error, "internal error at {}:{}: `{}`: {}",
               fmt::make_format_args(file, line, condition, text), patience_ms);

@@ -1,7 +1,6 @@
 #include "base/environment.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -67,7 +66,7 @@ std::vector<std::string> settings_in_environment() {
 
 std::vector<std::string> environment_complaints(const char* const* lines, bool privileged) {
   std::vector<std::string> complaints;
-  std::vector<std::string_view> not_read;
+  std::string not_read;
   for (; lines != nullptr && *lines != nullptr; ++lines) {
     const std::string_view line(*lines);
     const std::string_view name = line.substr(0, line.find('='));
@@ -75,13 +74,13 @@ std::vector<std::string> environment_complaints(const char* const* lines, bool p
     if (const EnvironmentVariable* const variable = find_variable(name); variable == nullptr)
       complaints.push_back(unknown_text(name));
     else if (privileged && !variable->read_when_privileged)
-      not_read.push_back(variable->name);
+      not_read.append(not_read.empty() ? "" : ", ").append(variable->name);
   }
   if (!not_read.empty())
     complaints.push_back(fmt::format(
         "{}: not read: this program has privileges that its user does not have (set-uid, set-gid "
         "or file capabilities)",
-        fmt::join(not_read, ", ")));
+        not_read));
   return complaints;
 }
 

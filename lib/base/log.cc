@@ -7,15 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <fmt/format.h>  // clang finds no vformat_to() in g++'s libfmt
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <span>
 
 #include "base/environment.h"
+#include "base/render.h"
 
 namespace wherry::impl {
 namespace {
@@ -41,18 +42,17 @@ Setting current_setting() {
 
 // "2026-11-26T07:44:01.123456Z 4711 info: ". Not by gmtime_r(), which takes a lock of the C
 // library: a signal handler or a forked child may log. Returns the number of characters.
-std::size_t write_stamp(char* text, std::size_t bytes, LogLevel level) {
+std::size_t write_stamp(std::span<char> to, LogLevel level) {
   using namespace std::chrono;
   const auto now = floor<microseconds>(system_clock::now());
   const auto day = floor<days>(now);
   const year_month_day date(day);
   const hh_mm_ss time(now - day);
-  return fmt::format_to_n(text, bytes, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z {} {}: ",
-                          static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                          static_cast<unsigned>(date.day()), time.hours().count(),
-                          time.minutes().count(), time.seconds().count(), time.subseconds().count(),
-                          ::getpid(), level_names[static_cast<std::size_t>(level)])
-      .size;
+  return render(
+      to, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z {} {}: ", static_cast<int>(date.year()),
+      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), time.hours().count(),
+      time.minutes().count(), time.seconds().count(), time.subseconds().count(), ::getpid(),
+      level_names[static_cast<std::size_t>(level)]);
 }
 
 // Suppresses the SIGPIPE that a write to a pipe without a reader raises in the writing thread. The
@@ -132,15 +132,13 @@ void vlog_line(LogLevel level, fmt::string_view format, fmt::format_args values,
   const std::size_t capacity = line.size() - 1;  // the rest is for the newline
   const std::uint64_t lost = lost_lines.exchange(0);
   std::size_t used = 0;
-  const auto add = [&](const fmt::format_to_n_result<char*>& result) {
-    used += std::min(result.size, capacity - used);
-  };
+  const auto rest = [&] { return std::span(line).subspan(used, capacity - used); };
   if (lost != 0)
-    add(fmt::format_to_n(line.data(), capacity, "wherry: {} earlier {} lost: stderr was full\n",
-                         lost, lost == 1 ? "line was" : "lines were"));
-  add(fmt::format_to_n(line.data() + used, capacity - used, "wherry: "));
-  if (current_setting().is_set) used += write_stamp(line.data() + used, capacity - used, level);
-  add(fmt::vformat_to_n(line.data() + used, capacity - used, format, values));
+    used += render(rest(), "wherry: {} earlier {} lost: stderr was full\n", lost,
+                   lost == 1 ? "line was" : "lines were");
+  used += render(rest(), "wherry: ");
+  if (current_setting().is_set) used += write_stamp(rest(), level);
+  used += vrender(rest(), format, values);
   line[used++] = '\n';
   if (!write_now(line.data(), used, patience_ms)) lost_lines.fetch_add(lost + 1);
   errno = saved_errno;

@@ -1,11 +1,10 @@
 #include "runtime/last_failure.h"
 
-#include <fmt/format.h>  // clang finds no vformat_to() in g++'s libfmt
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "base/render.h"
 #include "os/memory/mapped_memory.h"
 
 namespace wherry::impl {
@@ -24,7 +23,7 @@ thread_local MappedPtr<ReasonText> reason_text;
 
 std::size_t detail::render_reason(fmt::string_view format, fmt::format_args values, char* text,
                                   std::size_t bytes) {
-  return std::min(fmt::vformat_to_n(text, bytes, format, values).size, bytes);
+  return vrender({text, bytes}, format, values);
 }
 
 void detail::note_words(CUresult code, fmt::string_view format, RenderReason render,
