@@ -78,15 +78,15 @@ void copy_environment(AgentStart& start) {
   start.environment.push_back(nullptr);
 }
 
-// Memory that the host and the device share. All zero when it is new.
-struct Boards {
-  LaunchBoard launches;
-  FaultBoard faults;
-};
-
 }  // namespace
 
 struct DeviceProcess::State {
+  // Memory that the host and the device share. All zero when it is new.
+  struct Boards {
+    LaunchBoard launches;
+    FaultBoard faults;
+  };
+
   State(const DeviceProcessOptions& given, Mapping reserved)
       : options(given),
         window(std::move(reserved)),

@@ -23,9 +23,9 @@ constexpr std::uint64_t ring_bytes_min = 64 << 10;
 constexpr std::uint64_t task_bytes = 1 << 20;
 constexpr auto pause = std::chrono::microseconds(20);
 // How long a piece waits for other operations: transfers, and pages that are reserved for faults.
-constexpr std::uint64_t wait_limit_ns = 10'000'000'000;
+constexpr std::uint64_t task_wait_limit_ns = 10'000'000'000;
 // After how many failed transfers in a row the copy fails.
-constexpr int failures_max = 3;
+constexpr int task_failures_max = 3;
 
 bool is_managed(const CopyRequest::Side& side) {
   return side.memory == CopyRequest::Memory::managed;
@@ -260,7 +260,7 @@ CopyEngine::Readiness CopyEngine::prepare(CopyTask& task, ByteTransfer& transfer
   if (readiness == Readiness::wait) {
     // A live transfer ends, however slow its source is.
     if (!task.patience || is_in_live_transfer(to) || is_in_live_transfer(from))
-      task.patience.emplace(wait_limit_ns);
+      task.patience.emplace(task_wait_limit_ns);
     task.patience->note_wait();
     if (task.patience->is_over()) readiness = give_up(task);
   }
@@ -299,7 +299,7 @@ void CopyEngine::end(CopyTask& task, OpStatus status) {
     task.failures = 0;
   } else if (status != OpStatus::incomplete) {
     task.status = status;
-  } else if (++task.failures == failures_max) {
+  } else if (++task.failures == task_failures_max) {
     // A copy to or from the program's memory stops at the end of that memory.
     const bool at_host = task.request.to.memory == CopyRequest::Memory::host ||
                          task.request.from.memory == CopyRequest::Memory::host;

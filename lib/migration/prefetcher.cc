@@ -9,10 +9,10 @@ namespace wherry::impl {
 namespace {
 
 // After so many aborted transfers the pages go one region at a time, which shows the cause.
-constexpr int failures_max = 3;
+constexpr int part_failures_max = 3;
 // How long a task waits for other operations: transfers, view changes, and pages that are reserved
 // for faults.
-constexpr std::uint64_t wait_limit_ns = 1'000'000'000;
+constexpr std::uint64_t part_wait_limit_ns = 1'000'000'000;
 // is_done() looks at requests of up to 128 MiB, which takes some ten microseconds.
 constexpr std::uint64_t looked_at_max = 64 * pages_per_block;
 
@@ -33,7 +33,7 @@ class Prefetcher::PrefetchTask final : public Copiers::Task {
   }
   void cancel_transfer() override {
     prefetcher_.complete_transfer(*this, {0, OpStatus::no_memory, false});
-    part.failures = failures_max;
+    part.failures = part_failures_max;
   }
 
   BlockPart part;
@@ -159,7 +159,7 @@ void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& out
     // Before Linux 6.4, pages that cannot be mapped write-protected are removed again. Then each
     // region must be brought and mapped in one call.
     if (!(PageMask::of(task.transfer.run) - block.state.at(task.part.to()).resident).none())
-      task.part.failures = failures_max;
+      task.part.failures = part_failures_max;
   } else {
     parts_.engine.abort_transfer(block, task.transfer);
     ++task.part.failures;
@@ -199,7 +199,7 @@ Prefetcher::TaskState Prefetcher::advance(PrefetchTask& task) {
   // A task that waits for space keeps its place in the pool's line. A task that waits for other
   // operations on its pages gives reserved pages back, because it cannot use them now.
   if (pages_needed == 0) task.reservation.release();
-  if (!task.part.patience) task.part.patience.emplace(wait_limit_ns, AtLimit::goes_on);
+  if (!task.part.patience) task.part.patience.emplace(part_wait_limit_ns, AtLimit::goes_on);
   task.part.patience->note_wait();
   return task.part.patience->is_over() ? TaskState::done : TaskState::waits;
 }
@@ -222,7 +222,7 @@ Prefetcher::TaskState Prefetcher::advance_locked(PrefetchTask& task, const Locke
   }
   // Before the first page of the round arrives.
   parts_.evictor.note_round(to, part.epoch);
-  if (next.run.count < limits_.transfer_pages_min || part.failures >= failures_max)
+  if (next.run.count < limits_.transfer_pages_min || part.failures >= part_failures_max)
     return transfer_now(task, block, next);
   task.transfer = {part.block, next.run, next.kind, next.from, to, MoveCause::prefetch};
   return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? TaskState::transfers

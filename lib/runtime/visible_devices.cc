@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view uuid_prefix = "GPU-";
 
-std::string_view trim(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
   const auto is_blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
@@ -53,7 +53,7 @@ std::vector<std::size_t> visible_devices(std::string_view list,
   std::vector<std::size_t> visible;
   for (;;) {
     const std::size_t end = std::min(list.find(','), list.size());
-    const std::string_view name = trim(list.substr(0, end));
+    const std::string_view name = trimmed(list.substr(0, end));
     const auto device =
         begins_with(name, uuid_prefix) ? by_uuid(name, uuids) : by_number(name, uuids.size());
     if (!device) return visible;

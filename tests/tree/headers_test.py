@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Every header of lib/ compiles when it is included alone; public ones with every installed
-compiler, and as C if they are C.
+compiler, and as C if they are C. Every source file compiles alone.
 
-A header that a source file includes first is not tried: the build compiles that file.
+The build compiles the files of a folder as one, where a file sees what earlier ones include. So a
+tenth of the source files is compiled alone, another tenth each time. A header that a source file
+includes first is not tried by itself.
 
 Usage: headers_test.py LIB CXX...
 CXX is the compiler of this build, with its arguments.
@@ -23,13 +25,16 @@ MODERN = ["-x", "c++", "-std=c++20"]
 C11 = ["-x", "c", "-std=c11"]
 
 
-def compile_alone(command, include):
-    """The compiler's errors for a source with only this line; empty if there are none."""
-    # Includes it twice: the second inclusion must have no effect.
-    source = f"#include {include}\n" * 2
+def compile_lines(command, lines):
+    """The compiler's errors for a source with only these lines; empty if there are none."""
     run = subprocess.run(
-        [*command, *WARNINGS, "-fsyntax-only", "-"], input=source, capture_output=True, text=True)
-    return "" if run.returncode == 0 else f"{' '.join(command)}: #include {include}\n{run.stderr}"
+        [*command, *WARNINGS, "-fsyntax-only", "-"], input=lines, capture_output=True, text=True)
+    return "" if run.returncode == 0 else f"{' '.join(command)}: {lines}{run.stderr}"
+
+
+def twice(header):
+    """The second inclusion must have no effect."""
+    return f"#include {header}\n" * 2
 
 
 def first_include(source):
@@ -42,29 +47,34 @@ def is_refusal(header):
     return header.read_text().startswith("#error")
 
 
-def some_of(names):
-    """With WHERRY_TEST_SCALE below 1 that part of them, a different one each time."""
-    count = math.ceil(len(names) * min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1))))
+def some_of(names, part, what):
+    """That part of them, and with WHERRY_TEST_SCALE below 1 a part of it; others each time."""
+    scale = min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1)))
+    count = math.ceil(len(names) * part * scale)
     seed = random.randrange(1 << 32)
-    print(f"{count} of {len(names)} internal headers, seed {seed}")
+    print(f"{count} of {len(names)} {what}, seed {seed}")
     return random.Random(seed).sample(names, count)
 
 
 def jobs_for(lib, build_compiler):
     includes = ["-I", str(lib / "include")]
     public = sorted((lib / "include/wherry").glob("*.h*"))
-    come_first = {first_include(source) for source in lib.rglob("*.cc")}
+    sources = sorted(lib.rglob("*.cc"))
+    for source in some_of(sources, 0.1, "source files"):
+        yield ([*build_compiler, *MODERN, '-DWHERRY_VERSION="0"', *includes,
+                "-I", str(lib)], f'#include "{source}"\n')
+    come_first = {first_include(source) for source in sources}
     # The parts in wherry/detail/ count as internal: programs include cuda.h.
     internal = [str(header.relative_to(lib)) for header in sorted(lib.rglob("*.h"))
                 if header not in public and not is_refusal(header)]
     internal = [name for name in internal if name not in come_first]
-    for name in some_of(internal):
-        yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], f'"{name}"'
+    for name in some_of(internal, 1, "internal headers"):
+        yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], twice(f'"{name}"')
 
     compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
     old_names = ["-DWHERRY_CUDA_API=12"]
     for header in public:
-        include = f"<{header.relative_to(lib / 'include')}>"
+        include = twice(f"<{header.relative_to(lib / 'include')}>")
         for cxx in compilers:
             yield [cxx, *MODERN, *includes], include
             if header.suffix == ".h":
@@ -74,15 +84,15 @@ def jobs_for(lib, build_compiler):
                 yield [cxx, *MODERN, *includes, *old_names], include
     for command in ([["gcc", *C11]] + [[cxx, *MODERN] for cxx in compilers]):
         for name in ("cuda.h", "cuda_runtime_api.h"):
-            yield [*command, "-I", str(lib / "include/wherry")], f"<{name}>"
+            yield [*command, "-I", str(lib / "include/wherry")], twice(f"<{name}>")
 
 
 def main():
     lib = pathlib.Path(sys.argv[1])
     jobs = list(jobs_for(lib, sys.argv[2:]))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = [text for text in pool.map(lambda job: compile_alone(*job), jobs) if text]
-    print("\n".join(complaints) or f"{len(jobs)} ways to include one header alone: all compile")
+        complaints = [text for text in pool.map(lambda job: compile_lines(*job), jobs) if text]
+    print("\n".join(complaints) or f"{len(jobs)} ways to compile one file alone: all work")
     sys.exit(1 if complaints else 0)
 
 

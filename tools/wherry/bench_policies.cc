@@ -50,19 +50,19 @@ Result run(const Workload& workload, std::uint64_t seed) {
 
 // The rows of a table with these names; all rows if there are no names. nullopt: a name is not in
 // the table; an error line was printed.
-template <typename Row>
-std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
-                                              const std::vector<std::string>& names,
-                                              const char* kind) {
-  std::vector<const Row*> chosen;
-  for (const Row& row : rows)
+template <typename PolicyRow>
+std::optional<std::vector<const PolicyRow*>> choose(std::span<const PolicyRow> rows,
+                                                    const std::vector<std::string>& names,
+                                                    const char* kind) {
+  std::vector<const PolicyRow*> chosen;
+  for (const PolicyRow& row : rows)
     if (names.empty()) chosen.push_back(&row);
   for (const std::string& name : names) {
     const auto found =
-        std::ranges::find(rows, name, [](const Row& row) { return std::string(row.name); });
+        std::ranges::find(rows, name, [](const PolicyRow& row) { return std::string(row.name); });
     if (found == rows.end()) {
       std::string known;
-      for (const Row& row : rows) known += std::string(known.empty() ? "" : ", ") + row.name;
+      for (const PolicyRow& row : rows) known += std::string(known.empty() ? "" : ", ") + row.name;
       complain(fmt::format("there is no {} '{}': there are {}", kind, name, known));
       return std::nullopt;
     }
@@ -72,7 +72,7 @@ std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
 }
 
 // The results of one workload, by policy.
-struct Row {
+struct PolicyRow {
   const Workload* workload;
   std::vector<Result> results;  // of the best round
   // The oracle's time divided by the best policy's time.
@@ -87,11 +87,12 @@ struct Row {
 };
 
 // A string: one line with the error.
-std::variant<Row, std::string> measure(const Workload& workload,
-                                       const std::vector<std::string>& policies,
-                                       const replay::CostModel& costs,
-                                       const PolicyBenchOptions& options, Progress& progress) {
-  Row row{&workload, std::vector<Result>(policies.size()), 0};
+std::variant<PolicyRow, std::string> measure(const Workload& workload,
+                                             const std::vector<std::string>& policies,
+                                             const replay::CostModel& costs,
+                                             const PolicyBenchOptions& options,
+                                             Progress& progress) {
+  PolicyRow row{&workload, std::vector<Result>(policies.size()), 0};
   // The policies take turns, so that other load on the machine affects all of them.
   for (int round = 0; round < options.rounds; ++round)
     for (std::size_t i = 0; i < policies.size(); ++i) {
@@ -118,20 +119,20 @@ std::variant<Row, std::string> measure(const Workload& workload,
 }
 
 // The geometric mean, over all workloads, of this policy's time divided by the best policy's.
-double geometric_mean(const std::vector<Row>& rows, std::size_t policy) {
+double geometric_mean(const std::vector<PolicyRow>& rows, std::size_t policy) {
   double sum = 0;
-  for (const Row& row : rows) sum += std::log(row.of_best(policy));
+  for (const PolicyRow& row : rows) sum += std::log(row.of_best(policy));
   return std::exp(sum / static_cast<double>(rows.size()));
 }
 
 // The geometric mean over all workloads of the oracle's time divided by that of the best policy.
-double geometric_mean_of_oracle(const std::vector<Row>& rows) {
+double geometric_mean_of_oracle(const std::vector<PolicyRow>& rows) {
   double sum = 0;
-  for (const Row& row : rows) sum += std::log(row.oracle_share);
+  for (const PolicyRow& row : rows) sum += std::log(row.oracle_share);
   return std::exp(sum / static_cast<double>(rows.size()));
 }
 
-std::string to_text(const std::vector<Row>& rows, const std::vector<std::string>& policies,
+std::string to_text(const std::vector<PolicyRow>& rows, const std::vector<std::string>& policies,
                     int rounds) {
   std::string text = fmt::format(
       "time by that of the best policy (best of {} rounds); oracle: that of the best policy by "
@@ -139,7 +140,7 @@ std::string to_text(const std::vector<Row>& rows, const std::vector<std::string>
       rounds, "", "best");
   for (const std::string& policy : policies) text += fmt::format("{:>16}", policy);
   text += fmt::format("{:>10}\n", "oracle");
-  for (const Row& row : rows) {
+  for (const PolicyRow& row : rows) {
     text += fmt::format("{:<18}{:>8.1f}ms", row.workload->name, row.best() * 1e3);
     for (std::size_t i = 0; i < policies.size(); ++i)
       text += fmt::format("{:>16.2f}", row.of_best(i));
@@ -160,7 +161,7 @@ Json to_json(const Result& result, double of_best) {
           {"throttled", result.throttled},
           {"thrash_pinned", result.thrash_pinned}};
 }
-Json to_json(const Row& row, const std::vector<std::string>& policies) {
+Json to_json(const PolicyRow& row, const std::vector<std::string>& policies) {
   Json by_policy = Json::object();
   for (std::size_t i = 0; i < policies.size(); ++i)
     by_policy[policies[i]] = to_json(row.results[i], row.of_best(i));
@@ -171,11 +172,12 @@ Json to_json(const Row& row, const std::vector<std::string>& policies) {
            {{"seconds", row.best() * row.oracle_share}, {"best_of_oracle", 1 / row.oracle_share}}}};
 }
 
-Plot to_plot(const std::vector<Row>& rows, const std::vector<std::string>& policies, int rounds) {
+Plot to_plot(const std::vector<PolicyRow>& rows, const std::vector<std::string>& policies,
+             int rounds) {
   PlotPanel panel{"time, divided by that of the best policy", PlotAxis::logarithmic, policies, {}};
   panel.series.emplace_back("oracle (predicted)");
   PlotRow mean{"geometric mean", {}};
-  for (const Row& row : rows) {
+  for (const PolicyRow& row : rows) {
     PlotRow& its = panel.rows.emplace_back(PlotRow{row.workload->name, {}});
     for (std::size_t i = 0; i < policies.size(); ++i) its.values.push_back(row.of_best(i));
     its.values.push_back(row.oracle_share);
@@ -200,18 +202,18 @@ void set_devices() {
 }
 
 // A string: one line with the error.
-std::variant<std::vector<Row>, std::string> measure_all(
+std::variant<std::vector<PolicyRow>, std::string> measure_all(
     const std::vector<const Workload*>& workloads, const std::vector<std::string>& policies,
     const PolicyBenchOptions& options) {
   auto costs = costs_here();
   if (auto* wrong = std::get_if<std::string>(&costs)) return std::move(*wrong);
-  std::vector<Row> rows;
+  std::vector<PolicyRow> rows;
   Progress progress;
   for (const Workload* workload : workloads) {
     progress.enter_step(rows.size() + 1, workloads.size());
     auto row = measure(*workload, policies, std::get<replay::CostModel>(costs), options, progress);
     if (auto* wrong = std::get_if<std::string>(&row)) return std::move(*wrong);
-    rows.push_back(std::move(std::get<Row>(row)));
+    rows.push_back(std::move(std::get<PolicyRow>(row)));
   }
   return rows;
 }
@@ -232,7 +234,7 @@ int run_bench_policies(const PolicyBenchOptions& options) {
   }
   const auto measured = measure_all(*chosen, policies, options);
   if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
-  const auto& rows = std::get<std::vector<Row>>(measured);
+  const auto& rows = std::get<std::vector<PolicyRow>>(measured);
   if (!save_plot(to_plot(rows, policies, options.rounds), options.svg)) return exit_failed;
   if (!options.json) return print_out(to_text(rows, policies, options.rounds));
   Json json{{"machine", describe_machine()},
@@ -240,7 +242,7 @@ int run_bench_policies(const PolicyBenchOptions& options) {
             {"seed", options.seed},
             {"rows", Json::array()},
             {"geometric_mean_of_best", Json::object()}};
-  for (const Row& row : rows) json["rows"].push_back(to_json(row, policies));
+  for (const PolicyRow& row : rows) json["rows"].push_back(to_json(row, policies));
   for (std::size_t i = 0; i < policies.size(); ++i)
     json["geometric_mean_of_best"][policies[i]] = geometric_mean(rows, i);
   return print_out(json.dump(2) + "\n");
@@ -253,7 +255,7 @@ void measure_policies(const BenchScale&, std::span<Figures> figures) {
   const auto chosen = choose(workloads(), {}, "workload");
   const auto measured = measure_all(*chosen, built_in_names(), options);
   if (const auto* wrong = std::get_if<std::string>(&measured)) throw std::runtime_error(*wrong);
-  const auto& rows = std::get<std::vector<Row>>(measured);
+  const auto& rows = std::get<std::vector<PolicyRow>>(measured);
   for (std::size_t i = 0; i < built_in_names().size(); ++i)
     figures[i] = {geometric_mean(rows, i), geometric_mean_of_oracle(rows), 1};
 }

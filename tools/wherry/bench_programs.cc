@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "bench_report.h"
+#include "byte_text.h"
 #include "complain.h"
 #include "measure/machine.h"
 #include "os/memory/memory_limit.h"
@@ -31,7 +32,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds run_limit{300};
-constexpr double mebibyte = 1 << 20;
 // More than any of the programs uses.
 constexpr std::uint64_t warmed_most = std::uint64_t{4} << 30;
 const std::string trace_prefix = "trace-";
@@ -126,7 +126,7 @@ struct WayResult {
   double trace_bytes = 0;
 };
 
-struct Row {
+struct ProgramRow {
   const Program* program = nullptr;
   std::vector<WayResult> ways;  // in the order of ways(); empty: the program is not installed
   Json report;                  // of the last run with Wherry
@@ -195,10 +195,10 @@ class Runner {
   Outcome first_;  // before it was measured, without Wherry
 };
 
-Row measure(const Program& program, const fs::path& folder, const ProgramBenchOptions& options,
-            Progress& progress) {
+ProgramRow measure(const Program& program, const fs::path& folder,
+                   const ProgramBenchOptions& options, Progress& progress) {
   const std::vector<Way> all = ways(options);
-  Row row{&program, std::vector<WayResult>(all.size()), Json::object()};
+  ProgramRow row{&program, std::vector<WayResult>(all.size()), Json::object()};
   const Runner runner(program, folder);
   for (int round = 0; round < options.rounds; ++round) {
     // Every second round is in the opposite order, so that a trend of the machine's speed favours
@@ -219,14 +219,14 @@ Row measure(const Program& program, const fs::path& folder, const ProgramBenchOp
   return row;
 }
 
-std::string agreement(const Row& row, const WayResult& way) {
+std::string agreement(const ProgramRow& row, const WayResult& way) {
   if (way.timed_out) return "timeout";
   if (!row.repeats()) return "varies";
   return way.same ? "yes" : "NO";
 }
 
 // Empty: all runs did what they should.
-std::string why_wrong(const Row& row, const std::vector<Way>& all) {
+std::string why_wrong(const ProgramRow& row, const std::vector<Way>& all) {
   if (row.ways[0].timed_out || row.ways[0].code != 0)
     return fmt::format("{} fails without Wherry, with code {}", row.program->name,
                        row.ways[0].code);
@@ -247,7 +247,7 @@ std::string apt_line(const Program& program) {
   return "apt-get install " + program.packages;
 }
 
-std::string as_text(const std::vector<Row>& rows, const std::vector<Way>& all,
+std::string as_text(const std::vector<ProgramRow>& rows, const std::vector<Way>& all,
                     const ProgramBenchOptions& options) {
   std::string text = fmt::format(
       "{}\nmedians of {} rounds; x: by the run without Wherry of the same round; "
@@ -257,7 +257,7 @@ std::string as_text(const std::vector<Row>& rows, const std::vector<Way>& all,
   for (std::size_t i = 1; i < all.size(); ++i)
     text += fmt::format("{:>11}{:>7}{:>7}", all[i].name, "x", "cpu");
   text += fmt::format("{:>10}{:>9}  {}\n", "managed", "faults", "same");
-  for (const Row& row : rows) {
+  for (const ProgramRow& row : rows) {
     text += fmt::format("{:<12}", row.program->name);
     if (row.ways.empty()) {
       text += fmt::format(" not installed: {}\n", apt_line(*row.program));
@@ -277,7 +277,7 @@ std::string as_text(const std::vector<Row>& rows, const std::vector<Way>& all,
   return text;
 }
 
-Json to_json(const Row& row, const std::vector<Way>& all) {
+Json to_json(const ProgramRow& row, const std::vector<Way>& all) {
   const Program& program = *row.program;
   Json json{{"program", program.name},
             {"meaning", program.meaning},
@@ -305,7 +305,7 @@ Json to_json(const Row& row, const std::vector<Way>& all) {
   return json;
 }
 
-std::string as_json(const std::vector<Row>& rows, const std::vector<Way>& all,
+std::string as_json(const std::vector<ProgramRow>& rows, const std::vector<Way>& all,
                     const ProgramBenchOptions& options) {
   const bench::MachineFacts machine = bench::machine_facts();
   Json json{{"machine",
@@ -315,7 +315,7 @@ std::string as_json(const std::vector<Row>& rows, const std::vector<Way>& all,
               {"kernel", machine.kernel}}},
             {"rounds", options.rounds},
             {"rows", Json::array()}};
-  for (const Row& row : rows) json["rows"].push_back(to_json(row, all));
+  for (const ProgramRow& row : rows) json["rows"].push_back(to_json(row, all));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -323,7 +323,7 @@ std::string listing(const std::vector<const Program*>& chosen, bool json) {
   Json all = Json::array();
   std::string text;
   for (const Program* program : chosen) {
-    all.push_back(to_json({program, {}, {}}, {}));
+    all.push_back(to_json(ProgramRow{program, {}, {}}, {}));
     all.back()["installed"] = is_installed(*program);
     text += fmt::format("{:<12}{:<52}{}\n", program->name, program->meaning,
                         is_installed(*program) ? "installed" : apt_line(*program));
@@ -369,7 +369,7 @@ int run_bench_programs(const ProgramBenchOptions& options) {
   if (options.list) return print_out(listing(*chosen, options.json));
   set_environment();
   const std::vector<Way> all = ways(options);
-  std::vector<Row> rows;
+  std::vector<ProgramRow> rows;
   std::vector<std::string> errors;
   Progress progress;
   warm_up_memory(std::min(warmed_most, impl::available_memory() / 2), progress);

@@ -20,7 +20,7 @@ std::uint64_t bytes(std::uint64_t pages) {
   return pages * page_bytes;
 }
 
-double mebibytes(std::uint64_t pages) {
+double page_mebibytes_of(std::uint64_t pages) {
   return static_cast<double>(bytes(pages)) / (1 << 20);
 }
 
@@ -36,7 +36,8 @@ std::string phase_table(const PhaseRecorder& phases) {
     const wherryProcessorStats sum = totals.sum();
     text += fmt::format("{:<10}{:>9.1f} ms{:>10}{:>10}{:>14}{:>10.1f}{:>14}{:>11.1f}\n", name,
                         milliseconds(totals.time), faults(sum), sum.populated, sum.migrated_in,
-                        mebibytes(sum.migrated_in), sum.duplicated, mebibytes(sum.duplicated));
+                        page_mebibytes_of(sum.migrated_in), sum.duplicated,
+                        page_mebibytes_of(sum.duplicated));
   };
   for (const Phase phase : all_phases) row(to_string(phase), phases.totals(phase));
   row("total", phases.all());
@@ -92,7 +93,7 @@ std::string placement_table(const std::vector<Placement>& placements) {
     text += fmt::format("{:>10}", processor_name(i));
   text += '\n';
   for (const Placement& placement : placements) {
-    text += fmt::format("{:<15}{:>8.1f}{:>8}", placement.arrays, mebibytes(placement.pages),
+    text += fmt::format("{:<15}{:>8.1f}{:>8}", placement.arrays, page_mebibytes_of(placement.pages),
                         placement.pages);
     for (const std::uint64_t pages : placement.resident) text += fmt::format("{:>10}", pages);
     text += '\n';
@@ -142,7 +143,8 @@ std::string as_text(const CgReport& report) {
          phase_table(*report.phases) +
          fmt::format(
              "After the first iteration: {} faults, {:.1f} MiB moved, {:.1f} MiB copied\n\n",
-             faults(later), mebibytes(later.migrated_in), mebibytes(later.duplicated)) +
+             faults(later), page_mebibytes_of(later.migrated_in),
+             page_mebibytes_of(later.duplicated)) +
          movement_table(*report.phases, report.advised) + "\nWhere the pages are now:\n" +
          placement_table(report.placements);
 }

@@ -27,7 +27,7 @@
 namespace wherry::tool {
 namespace {
 
-constexpr std::array<std::pair<const char*, importing::ReadAccesses>, 3> formats{
+constexpr std::array<std::pair<const char*, importing::ReadAccesses>, 3> import_formats{
     {{"csv", importing::read_csv_accesses},
      {"damon", importing::read_damon_accesses},
      {"perf", importing::read_perf_accesses}}};
@@ -37,7 +37,7 @@ importing::SourceResult read_source(const ImportOptions& options,
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(
       std::fopen(options.file.c_str(), "re"), &std::fclose);
   if (!stream) return TextError{0, std::strerror(errno)};
-  const auto format = std::ranges::find(formats, options.format,
+  const auto format = std::ranges::find(import_formats, options.format,
                                         [](const auto& row) { return std::string(row.first); });
   return format->second(stream.get(), settings);
 }
@@ -101,7 +101,7 @@ CLI::App* add_import(CLI::App& app, ImportOptions& options) {
       ->type_name("FILE")
       ->required();
   std::vector<std::string> names;
-  for (const auto& [name, read] : formats) names.emplace_back(name);
+  for (const auto& [name, read] : import_formats) names.emplace_back(name);
   command
       ->add_option("--format", options.format,
                    "csv: a table; damon: of damo report access --raw_form; perf: of perf script "

@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using replay::ReplayResult;
 
-struct Row {
+struct ReplayRow {
   std::string name;
   ReplayResult result;
   bool knows_throttles = true;
@@ -44,9 +44,9 @@ std::string recorded_name(const Trace& trace) {
 }
 
 // The counts of the recorded run itself.
-Row recorded_row(const Trace& trace) {
+ReplayRow recorded_row(const Trace& trace) {
   using impl::EventKind;
-  Row row{recorded_name(trace), {}, false};
+  ReplayRow row{recorded_name(trace), {}, false};
   replay::MachineCounts& counts = row.result.counts;
   // A move is recorded in several events with the same time: the faulting page, and the pages that
   // moved along.
@@ -88,7 +88,7 @@ Row recorded_row(const Trace& trace) {
   return row;
 }
 
-double ratio(const Row& row, const Row& recorded) {
+double ratio(const ReplayRow& row, const ReplayRow& recorded) {
   return static_cast<double>(row.result.time_ns) /
          static_cast<double>(std::max<std::uint64_t>(recorded.result.time_ns, 1));
 }
@@ -99,7 +99,7 @@ std::uint64_t dropped_events(const Trace& trace) {
   return sum;
 }
 
-Json to_json(const Row& row, const Row& recorded) {
+Json to_json(const ReplayRow& row, const ReplayRow& recorded) {
   const replay::MachineCounts& counts = row.result.counts;
   return {{"faults", counts.faults},
           {"samples", counts.samples},
@@ -116,9 +116,9 @@ Json to_json(const Row& row, const Row& recorded) {
 }
 
 std::string as_json(const Trace& trace, const replay::CostModel& costs, double scale,
-                    const Row& recorded, const std::vector<Row>& rows) {
+                    const ReplayRow& recorded, const std::vector<ReplayRow>& rows) {
   Json policies = Json::object();
-  for (const Row& row : rows) policies[row.name] = to_json(row, recorded);
+  for (const ReplayRow& row : rows) policies[row.name] = to_json(row, recorded);
   Json policy, policy_in_force;
   if (trace.settings) {
     policy = trace.settings->policy;
@@ -138,15 +138,15 @@ std::string as_json(const Trace& trace, const replay::CostModel& costs, double s
          "\n";
 }
 
-std::string as_text(const Trace& trace, double scale, const Row& recorded,
-                    const std::vector<Row>& rows) {
+std::string as_text(const Trace& trace, double scale, const ReplayRow& recorded,
+                    const std::vector<ReplayRow>& rows) {
   std::size_t width = recorded.name.size();
-  for (const Row& row : rows) width = std::max(width, row.name.size());
+  for (const ReplayRow& row : rows) width = std::max(width, row.name.size());
   std::string text = trace_head(trace, trace.events.size());
   text += fmt::format("\n{:<{}}{:>10}{:>12}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>11}{:>11}{:>9}\n",
                       "", width, "faults", "migrations", "pages", "MiB", "mapped", "copies",
                       "evicted", "throttled", "stalls", "time", "of rec.");
-  const auto add = [&](const Row& row) {
+  const auto add = [&](const ReplayRow& row) {
     const replay::MachineCounts& counts = row.result.counts;
     text += fmt::format(
         "{:<{}}{:>10}{:>12}{:>10}{:>10.1f}{:>10}{:>9}{:>9}{:>10}{:>9.1f}ms{:>9.1f}ms{:>9.2f}\n",
@@ -158,7 +158,7 @@ std::string as_text(const Trace& trace, double scale, const Row& recorded,
         static_cast<double>(row.result.time_ns) / 1e6, ratio(row, recorded));
   };
   add(recorded);
-  for (const Row& row : rows) add(row);
+  for (const ReplayRow& row : rows) add(row);
   text += fmt::format("\nCosts are {:.2f} times those of the file, as recorded migrations were.\n",
                       scale);
   if (const std::uint64_t samples = recorded.result.counts.samples)
@@ -243,7 +243,7 @@ int run_replay(const ReplayOptions& options) {
   const auto& calibrated = std::get<replay::CostModel>(costs);
   const double scale = replay::cost_scale(timeline, calibrated);
   const replay::CostModel model = replay::scaled(calibrated, scale);
-  std::vector<Row> rows;
+  std::vector<ReplayRow> rows;
   Progress progress;
   for (std::size_t i = 0; i < names.size(); ++i) {
     progress.enter_step(i + 1, names.size());
@@ -257,9 +257,9 @@ int run_replay(const ReplayOptions& options) {
     rows.push_back(
         {names[i], replay::replay({timeline, simulated, model, *policy, replay::whole(trace)})});
   }
-  const Row recorded = recorded_row(trace);
+  const ReplayRow recorded = recorded_row(trace);
   std::vector<ReplayedPolicy> replayed;
-  for (const Row& row : rows)
+  for (const ReplayRow& row : rows)
     replayed.push_back({row.name, row.result.counts,
                         leaves_pages(impl::name_in_force(row.name, machine.access_costs))});
   warn_of_hidden_accesses(trace, recorded.result.counts, replayed);

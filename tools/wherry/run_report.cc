@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "byte_text.h"
 #include "complain.h"
 
 namespace wherry::tool {
@@ -17,9 +18,6 @@ using nlohmann::json;
 // In the order of lib/run/managed_regions.h (Reason).
 constexpr std::array reasons{"mprotect",         "mremap", "mlock", "a mapping at its place",
                              "madvise or mbind", "fork"};
-
-constexpr double mebibyte = 1 << 20;
-constexpr double page_mebibytes = 4096 / mebibyte;
 
 // Adds numbers; arrays element by element, objects member by member.
 void add(json& to, const json& from) {

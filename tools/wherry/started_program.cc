@@ -21,13 +21,13 @@ constexpr int exit_not_runnable = 126;
 constexpr int exit_of_signal = 128;
 
 // The program's process, for the signal handler; 0: it does not run.
-std::atomic<pid_t> running = 0;
+std::atomic<pid_t> started = 0;
 
 // Signals from the terminal's keys reach the program without help. Signals sent to this process
 // only are passed on.
 void pass_on(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
-  if (const pid_t process = running; process != 0 && info->si_code != SI_KERNEL)
+  if (const pid_t process = started; process != 0 && info->si_code != SI_KERNEL)
     ::kill(process, signal);
   errno = saved_errno;
 }
@@ -79,7 +79,7 @@ pid_t start(const std::vector<std::string>& words) {
       ::posix_spawnp(&process, arguments[0], nullptr, &attributes, arguments.data(), ::environ);
   ::posix_spawnattr_destroy(&attributes);
   if (error != 0) return -error;
-  running = process;
+  started = process;
   return process;
 }
 
@@ -100,7 +100,7 @@ StartedProgram::End StartedProgram::wait() {
   // The process id is not reused before the process is reaped.
   while (::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOWAIT) < 0)
     if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot wait");
-  running = 0;
+  started = 0;
   int status = 0;
   ::waitpid(process_, &status, 0);
   if (WIFSIGNALED(status)) return {exit_of_signal + WTERMSIG(status), true};

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double mebibyte = 1 << 20;
-constexpr double page_mebibytes = 4096 / mebibyte;
 constexpr std::size_t bar_cells = 10;
 constexpr std::size_t label_bytes_min = 12;
 constexpr std::size_t label_bytes_max = 48;

@@ -16,7 +16,7 @@ bool is_kind(cudaMemcpyKind kind) {
 }
 
 // Requires: the kind is valid.
-CUDA_MEMCPY3D to_driver(const cudaMemcpy3DParms& what) {
+CUDA_MEMCPY3D to_driver_copy(const cudaMemcpy3DParms& what) {
   CUDA_MEMCPY3D same{};
   const bool from_host = what.kind == cudaMemcpyHostToHost || what.kind == cudaMemcpyHostToDevice;
   same.srcMemoryType = memory_type(what.kind, from_host);
@@ -75,7 +75,7 @@ CUresult add_copy(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_
   CUcontext context = nullptr;
   const CUresult found = cuCtxGetCurrent(&context);
   if (found != CUDA_SUCCESS) return found;
-  const CUDA_MEMCPY3D same = to_driver(what);
+  const CUDA_MEMCPY3D same = to_driver_copy(what);
   return cuGraphAddMemcpyNode(node, graph, dependencies, count, &same, context);
 }
 

@@ -12,37 +12,38 @@ using namespace wherry::impl;
 
 namespace {
 
-using Kind = AdviceChange::Kind;
+using AdviceKind = AdviceChange::Kind;
 
 // ---- advice
 
-std::optional<Kind> find_kind(CUmem_advise advice) {
+std::optional<AdviceKind> find_kind(CUmem_advise advice) {
   switch (static_cast<int>(advice)) {
     case CU_MEM_ADVISE_SET_READ_MOSTLY:
-      return Kind::set_read_mostly;
+      return AdviceKind::set_read_mostly;
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
-      return Kind::unset_read_mostly;
+      return AdviceKind::unset_read_mostly;
     case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-      return Kind::set_preferred;
+      return AdviceKind::set_preferred;
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
-      return Kind::unset_preferred;
+      return AdviceKind::unset_preferred;
     case CU_MEM_ADVISE_SET_ACCESSED_BY:
-      return Kind::set_accessed_by;
+      return AdviceKind::set_accessed_by;
     case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-      return Kind::unset_accessed_by;
+      return AdviceKind::unset_accessed_by;
     default:
       return std::nullopt;
   }
 }
 
-bool needs_location(Kind kind) {
-  return kind == Kind::set_preferred || kind == Kind::set_accessed_by ||
-         kind == Kind::unset_accessed_by;
+bool needs_location(AdviceKind kind) {
+  return kind == AdviceKind::set_preferred || kind == AdviceKind::set_accessed_by ||
+         kind == AdviceKind::unset_accessed_by;
 }
 
 // The location in the old signature, a number. A device that does not exist has an error code of
 // its own.
-CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Location& location) {
+CUresult find_location(const Runtime& runtime, AdviceKind kind, CUdevice device,
+                       Location& location) {
   if (!needs_location(kind)) return CUDA_SUCCESS;
   if (device != CU_DEVICE_CPU && !is_device(runtime, device))
     return refuse_device(runtime, device, /*or_host=*/true);
@@ -51,12 +52,13 @@ CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Locat
 }
 
 // The location in the new signature. Its type must be valid even if the advice uses no location.
-CUresult find_location(const Runtime& runtime, Kind kind, CUmemLocation named, Location& location) {
+CUresult find_location(const Runtime& runtime, AdviceKind kind, CUmemLocation named,
+                       Location& location) {
   const auto found = to_location(named);
   if (!found) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
   location = settled(runtime, *found);
   // Mappings belong to a processor; a node is not one.
-  const bool fits = kind == Kind::set_preferred || location.kind != Location::Kind::host_node;
+  const bool fits = kind == AdviceKind::set_preferred || location.kind != Location::Kind::host_node;
   return !needs_location(kind) || (exists(runtime, location) && fits)
              ? CUDA_SUCCESS
              : refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
@@ -65,7 +67,8 @@ CUresult find_location(const Runtime& runtime, Kind kind, CUmemLocation named, L
 // A device may be preferred, or advised as an accessor, only if the host and the device can access
 // the memory concurrently.
 bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
-  const bool sets = change.kind == Kind::set_preferred || change.kind == Kind::set_accessed_by;
+  const bool sets =
+      change.kind == AdviceKind::set_preferred || change.kind == AdviceKind::set_accessed_by;
   return !sets || change.location.kind != Location::Kind::device ||
          runtime.device_config(change.location.id).concurrent;
 }

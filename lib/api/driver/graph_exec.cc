@@ -5,7 +5,7 @@ using namespace wherry::impl;
 
 namespace {
 
-constexpr unsigned long long known_flags =
+constexpr unsigned long long instantiation_flags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
@@ -58,7 +58,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
                                      unsigned long long flags) {
   return enter_graph(hGraph, [&](Driver& driver, const std::shared_ptr<Graph>& graph) {
     if (phGraphExec == nullptr) return refuse_null("phGraphExec");
-    if ((flags & ~known_flags) != 0) return refuse_bits(flags, known_flags);
+    if ((flags & ~instantiation_flags) != 0) return refuse_bits(flags, instantiation_flags);
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
       return fail(CUDA_ERROR_NOT_SUPPORTED,
                   "flags has CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, and devices launch no "

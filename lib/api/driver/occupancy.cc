@@ -8,7 +8,7 @@ using namespace wherry::impl;
 
 namespace {
 
-constexpr unsigned known_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
+constexpr unsigned occupancy_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
 
 // Runs body(of_device) if the function or kernel exists; of_device(attribute) returns an attribute
 // of its device.
@@ -34,7 +34,7 @@ CUresult count_blocks(int* blocks, CUfunction function, int block_size, unsigned
         if (blocks == nullptr) return refuse_null("numBlocks");
         if (block_size <= 0)
           return fail(CUDA_ERROR_INVALID_VALUE, "blockSize is {}; pass at least 1", block_size);
-        if ((flags & ~known_flags) != 0) return refuse_bits(flags, known_flags);
+        if ((flags & ~occupancy_flags) != 0) return refuse_bits(flags, occupancy_flags);
         *blocks = block_size <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
                       ? of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
                       : 0;
@@ -52,7 +52,7 @@ CUresult suggest(int* grid_size, int* block_size, CUfunction function, int limit
         if (block_size == nullptr) return refuse_null("blockSize");
         if (limit < 0)
           return fail(CUDA_ERROR_INVALID_VALUE, "blockSizeLimit is {}; pass 0 for no limit", limit);
-        if ((flags & ~known_flags) != 0) return refuse_bits(flags, known_flags);
+        if ((flags & ~occupancy_flags) != 0) return refuse_bits(flags, occupancy_flags);
         const int largest = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
         *block_size = limit != 0 && limit < largest ? limit : largest;
         *grid_size = of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) *

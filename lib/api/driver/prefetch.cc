@@ -14,7 +14,7 @@ using namespace wherry::impl;
 
 namespace {
 
-using Kind = PrefetchRequest::Kind;
+using PrefetchKind = PrefetchRequest::Kind;
 
 // ---- destinations
 
@@ -126,8 +126,9 @@ CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location sa
              Requests& requests, std::size_t& host_left) {
   if (is_range(runtime, first, count))
     return add_managed(runtime, first, count, said, requests.managed, host_left);
-  return requests.managed.kind == Kind::prefetch ? add_system(runtime, first, count, said, requests)
-                                                 : refuse_range(runtime, first, count);
+  return requests.managed.kind == PrefetchKind::prefetch
+             ? add_system(runtime, first, count, said, requests)
+             : refuse_range(runtime, first, count);
 }
 
 // ---- streams
@@ -203,7 +204,7 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
 
 // An invalid range ends the batch with an error. The ranges before it are carried out, as with
 // NVIDIA's driver.
-CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* sizes,
+CUresult run_batch(PrefetchKind kind, const CUdeviceptr* firsts, const std::size_t* sizes,
                    std::size_t count, const Destinations& where, unsigned long long flags,
                    CUstream stream, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) -> CUresult {
@@ -220,7 +221,7 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     if (sizes == nullptr) return refuse_null("sizes");
     if (count == 0) return fail(CUDA_ERROR_INVALID_VALUE, "count is 0; pass at least 1 range");
     if (flags != 0) return refuse_flags(flags);
-    if (kind != Kind::discard) {
+    if (kind != PrefetchKind::discard) {
       const CUresult checked = check_destinations(runtime, where, count);
       if (checked != CUDA_SUCCESS) return checked;
     }
@@ -237,7 +238,7 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
       const std::size_t next = current + 1;
       if (i != 0 && next < where.count && where.first_ranges[next] == i) current = next;
       const Location to =
-          kind == Kind::discard ? Location{} : *to_location(where.locations[current]);
+          kind == PrefetchKind::discard ? Location{} : *to_location(where.locations[current]);
       result = add(runtime, firsts[i], sizes[i], to, requests, host_left);
     }
     const CUresult enqueued = enqueue(runtime, target, std::move(requests));
@@ -268,37 +269,37 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count
                                  CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
                                  size_t numPrefetchLocs, unsigned long long flags,
                                  CUstream hStream) {
-  return run_batch(Kind::prefetch, dptrs, sizes, count,
+  return run_batch(PrefetchKind::prefetch, dptrs, sizes, count,
                    {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, hStream);
 }
 CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                       CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
                                       size_t numPrefetchLocs, unsigned long long flags,
                                       CUstream hStream) {
-  return run_batch(Kind::prefetch, dptrs, sizes, count,
+  return run_batch(PrefetchKind::prefetch, dptrs, sizes, count,
                    {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, per_thread(hStream));
 }
 
 CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                 unsigned long long flags, CUstream hStream) {
-  return run_batch(Kind::discard, dptrs, sizes, count, {}, flags, hStream);
+  return run_batch(PrefetchKind::discard, dptrs, sizes, count, {}, flags, hStream);
 }
 CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                      unsigned long long flags, CUstream hStream) {
-  return run_batch(Kind::discard, dptrs, sizes, count, {}, flags, per_thread(hStream));
+  return run_batch(PrefetchKind::discard, dptrs, sizes, count, {}, flags, per_thread(hStream));
 }
 
 CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                            CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
                                            size_t numPrefetchLocs, unsigned long long flags,
                                            CUstream hStream) {
-  return run_batch(Kind::discard_and_prefetch, dptrs, sizes, count,
+  return run_batch(PrefetchKind::discard_and_prefetch, dptrs, sizes, count,
                    {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, hStream);
 }
 CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                                 CUmemLocation* prefetchLocs,
                                                 size_t* prefetchLocIdxs, size_t numPrefetchLocs,
                                                 unsigned long long flags, CUstream hStream) {
-  return run_batch(Kind::discard_and_prefetch, dptrs, sizes, count,
+  return run_batch(PrefetchKind::discard_and_prefetch, dptrs, sizes, count,
                    {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, per_thread(hStream));
 }

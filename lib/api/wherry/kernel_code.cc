@@ -29,7 +29,7 @@ struct SharedMemory {
 };
 thread_local SharedMemory shared_memory;
 
-[[noreturn]] void fail(DeviceFailure::Kind kind, const char* message) {
+[[noreturn]] void fail_kernel(DeviceFailure::Kind kind, const char* message) {
   std::fflush(stdout);
   if (is_device_process()) end_with_failure(kind, 0, 0, message);
   std::fprintf(stderr, "%s\n", message);
@@ -109,9 +109,9 @@ unsigned wherryActiveLanes(const void* place) {
 }
 
 void wherryAssertionFailed(const char* message) {
-  fail(DeviceFailure::Kind::assertion, message);
+  fail_kernel(DeviceFailure::Kind::assertion, message);
 }
 
 void wherryKernelFailed(const char* message) {
-  fail(DeviceFailure::Kind::failed, message);
+  fail_kernel(DeviceFailure::Kind::failed, message);
 }

@@ -104,7 +104,7 @@ bool resolved(int signal, const siginfo_t& info, const ucontext_t& context) {
   return *refused_by == AccessSignal::segv && *write && was_frozen(address);
 }
 
-void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
+void on_access_signal(int signal, siginfo_t* info, ucontext_t* context) {
   const int saved_errno = errno;
   // The hook may call cancellation points; the memory access that faulted is none.
   int cancellable = PTHREAD_CANCEL_ENABLE;
@@ -124,11 +124,11 @@ void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessSignal 
   claimed_start = start;
   claimed_end = end;
   claimed_by = hook;
-  take_signals(on_signal);
+  take_signals(on_access_signal);
 }
 
 void freeze_writers(std::uintptr_t start, std::uintptr_t end) {
-  if (!signals_are_taken()) take_signals(on_signal);
+  if (!signals_are_taken()) take_signals(on_access_signal);
   frozen_start.store(start, std::memory_order_relaxed);
   frozen_end.store(end, std::memory_order_relaxed);
   freezes.fetch_add(1, std::memory_order_release);  // pairs with the acquire in was_frozen()

@@ -24,7 +24,7 @@ std::uintptr_t instruction_of(const ucontext_t& context) {
 #endif
 }
 
-void on_signal(int signal, siginfo_t* info, void* context) {
+void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   FatalSignal what;
   what.signal = signal;
@@ -42,7 +42,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 void catch_fatal_signals(bool (*handler)(const FatalSignal&)) {
   installed_handler = handler;
   struct sigaction action {};
-  action.sa_sigaction = on_signal;
+  action.sa_sigaction = on_fatal_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigfillset(&action.sa_mask);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})

@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> units{
      {"d", 86'400'000'000'000}}};
 
 // "8 m 59.809 s", "1,234 us", or nanoseconds without a unit.
-std::optional<std::uint64_t> time_of(std::string_view text) {
+std::optional<std::uint64_t> damon_time_of(std::string_view text) {
   std::string without_commas(text);
   std::erase(without_commas, ',');
   std::string_view rest = without_commas;
@@ -46,9 +46,10 @@ std::optional<std::uint64_t> time_of(std::string_view text) {
   return sum_ns;
 }
 
-class Reader {
+class DamonReader {
  public:
-  Reader(std::FILE* stream, const SourceSettings& settings) : lines_(stream), settings_(settings) {}
+  DamonReader(std::FILE* stream, const SourceSettings& settings)
+      : lines_(stream), settings_(settings) {}
 
   Accesses read() {
     while (const auto line = lines_.next()) {
@@ -88,7 +89,7 @@ class Reader {
   }
 
   std::uint64_t time(std::string_view text) const {
-    const auto time_ns = time_of(text);
+    const auto time_ns = damon_time_of(text);
     if (!time_ns) fail(lines_.number(), fmt::format("{} is no time", quote(tool::trimmed(text))));
     return *time_ns;
   }
@@ -163,7 +164,7 @@ class Reader {
 }  // namespace
 
 SourceResult read_damon_accesses(std::FILE* stream, const SourceSettings& settings) {
-  return unless_malformed([&] { return Reader(stream, settings).read(); });
+  return unless_malformed([&] { return DamonReader(stream, settings).read(); });
 }
 
 }  // namespace wherry::importing

@@ -37,7 +37,7 @@ std::optional<std::uint32_t> thread_number(std::string_view text) {
 }
 
 // "1540823.804575:". perf prints 6 digits of the second, or 9.
-std::optional<std::uint64_t> time_of(std::string_view word) {
+std::optional<std::uint64_t> perf_time_of(std::string_view word) {
   if (!word.ends_with(':') || word.find('.') == std::string_view::npos) return std::nullopt;
   return decimal_ns(word.substr(0, word.size() - 1), second_ns);
 }
@@ -57,9 +57,10 @@ bool is_symbol(std::string_view word) {
   return word == "[unknown]" || word.find("+0x") != std::string_view::npos;
 }
 
-class Reader {
+class PerfReader {
  public:
-  Reader(std::FILE* stream, const SourceSettings& settings) : lines_(stream), settings_(settings) {}
+  PerfReader(std::FILE* stream, const SourceSettings& settings)
+      : lines_(stream), settings_(settings) {}
 
   Accesses read() {
     while (const auto line = lines_.next()) {
@@ -78,12 +79,12 @@ class Reader {
   void take_script(std::string_view line) {
     const std::vector<std::string_view> words = words_of(line);
     std::size_t at = 0;
-    while (at < words.size() && !time_of(words[at])) ++at;
+    while (at < words.size() && !perf_time_of(words[at])) ++at;
     if (at == words.size())
       fail(lines_.number(),
            "there is no time: it is no line of perf script -F comm,pid,tid,time,event,addr");
     Access access;
-    access.time_ns = *time_of(words[at]);
+    access.time_ns = *perf_time_of(words[at]);
     take_thread(std::span(words).first(at), line, access);
     // A period may precede the event, whose name ends with a colon.
     std::size_t event = at + 1;
@@ -196,7 +197,7 @@ class Reader {
 }  // namespace
 
 SourceResult read_perf_accesses(std::FILE* stream, const SourceSettings& settings) {
-  return unless_malformed([&] { return Reader(stream, settings).read(); });
+  return unless_malformed([&] { return PerfReader(stream, settings).read(); });
 }
 
 }  // namespace wherry::importing

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "nvcc/is_one_of.h"
+
 namespace wherry::tool {
 namespace {
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
 
 bool is_marker(std::string_view word) {
   return is_one_of(

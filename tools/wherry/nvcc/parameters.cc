@@ -6,16 +6,16 @@
 namespace wherry::tool {
 namespace {
 
-struct Part {
+struct ListPart {
   std::size_t begin = 0;
   std::size_t end = 0;  // before = of a default argument
 };
 
 // Splits at the commas that are in no brackets.
-std::vector<Part> split(const Tokens& tokens, std::size_t open, std::size_t close) {
-  std::vector<Part> parts;
+std::vector<ListPart> split(const Tokens& tokens, std::size_t open, std::size_t close) {
+  std::vector<ListPart> parts;
   if (open + 1 == close) return parts;
-  Part part{open + 1, 0};
+  ListPart part{open + 1, 0};
   const auto finish = [&](std::size_t at) {
     if (part.end == 0) part.end = at;
     part.begin = tokens.skip_directives(part.begin);
@@ -54,7 +54,7 @@ bool is_only_qualifier(std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-Parameter parameter_in(const Tokens& tokens, const Part& part) {
+Parameter parameter_in(const Tokens& tokens, const ListPart& part) {
   Parameter parameter;
   std::size_t end = part.end;
   // An array: float a[16][16]
@@ -83,17 +83,17 @@ Parameter parameter_in(const Tokens& tokens, const Part& part) {
 std::vector<Parameter> function_parameters(const Tokens& tokens, std::size_t open,
                                            std::size_t close) {
   std::vector<Parameter> parameters;
-  const std::vector<Part> parts = split(tokens, open, close);
+  const std::vector<ListPart> parts = split(tokens, open, close);
   if (parts.size() == 1 && parts[0].end == parts[0].begin + 1 && tokens.is(parts[0].begin, "void"))
     return parameters;
-  for (const Part& part : parts) parameters.push_back(parameter_in(tokens, part));
+  for (const ListPart& part : parts) parameters.push_back(parameter_in(tokens, part));
   return parameters;
 }
 
 std::vector<Parameter> template_parameters(const Tokens& tokens, std::size_t open,
                                            std::size_t close) {
   std::vector<Parameter> parameters;
-  for (const Part& part : split(tokens, open, close)) {
+  for (const ListPart& part : split(tokens, open, close)) {
     Parameter parameter;
     for (std::size_t i = part.begin; i < part.end; ++i) parameter.is_pack |= tokens.is(i, "...");
     const std::size_t last = part.end - 1;

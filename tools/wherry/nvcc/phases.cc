@@ -6,15 +6,12 @@
 #include <set>
 #include <utility>
 
+#include "nvcc/is_one_of.h"
 #include "nvcc/kernel_body.h"
 #include "nvcc/thread_number.h"
 
 namespace wherry::tool {
 namespace {
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
 
 // A variable that parts after its own can see.
 struct Local {

@@ -5,12 +5,10 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "nvcc/is_one_of.h"
+
 namespace wherry::tool {
 namespace {
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
 
 // With # for x, y or z, always the same.
 constexpr std::array<std::array<std::string_view, 13>, 6> forms = {{
