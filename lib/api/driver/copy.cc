@@ -12,7 +12,7 @@ std::uintptr_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-CUresult refuse_context(const char* argument) {
+CUresult refuse_ended_context(const char* argument) {
   return fail(CUDA_ERROR_INVALID_CONTEXT, "{} is no context; was it destroyed?", argument);
 }
 
@@ -47,8 +47,8 @@ CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
   return enter(call, [&](Driver& driver) {
     const auto target = driver.find_context(to_context);
     const auto source = driver.find_context(from_context);
-    if (!target) return refuse_context("dstContext");
-    if (!source) return refuse_context("srcContext");
+    if (!target) return refuse_ended_context("dstContext");
+    if (!source) return refuse_ended_context("srcContext");
     End there{Role::device, to};
     End here{Role::device, from};
     there.device = target->device.ordinal;
@@ -194,7 +194,7 @@ CUresult copy_box(const CUDA_MEMCPY3D_PEER_v1* what, Timing timing, CUstream str
     Box to = target_of(*what);
     Box from = source_of(*what);
     if (!find_device(driver, what->srcContext, from) || !find_device(driver, what->dstContext, to))
-      return refuse_context("srcContext or dstContext");
+      return refuse_ended_context("srcContext or dstContext");
     return copy_sides(driver, to, from, {what->WidthInBytes, what->Height, what->Depth}, timing,
                       stream);
   });
