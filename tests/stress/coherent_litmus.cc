@@ -24,8 +24,8 @@ const std::vector<std::vector<int>> casts_of_two{
 const std::vector<std::vector<int>> casts_of_one{
     {0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}, {on_host, 0}};
 
-// Samples move pages only after several of them agree, which takes some milliseconds. So a match may
-// have few moves.
+// Samples move pages only after several of them agree, which takes some milliseconds. So a match
+// may have few moves.
 Match brief_match() {
   Match match;
   match.until_moved = scaled(20'000);
