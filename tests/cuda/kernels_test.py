@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kernels that `wherry nvcc` has compiled run on isolated and on coherent devices: the examples, the
-features of the language, marks in a trace, and kernels that fail.
+"""Kernels that `wherry nvcc` has compiled run on isolated and on coherent devices: the examples,
+the features of the language, marks in a trace, and kernels that fail.
 
 Usage: kernels_test.py ROOT BUILD WHERRY
 """
