@@ -47,6 +47,7 @@ NOT_RUN = [
     ("docs/cuda-sources.md", "make", READER),
     ("docs/cuda-sources.md", "cmake", READER),
     ("docs/debugging.md", "gdb", USER),
+    ("docs/decisions/build-time.md", "", "builds the repository; tools/test runs it"),
     ("docs/decisions/coherent-devices.md", "", "benchmarks are not built by default"),
     ("docs/decisions/drop-in.md", "LD_LIBRARY_PATH",
      "needs a program for CUDA; the tests of the suite compat run some"),
