@@ -41,7 +41,7 @@ unsigned page_of(const TraceEvent& event) {
 }
 
 // The library's events concern one block each, but a file may contain any values.
-impl::PageRun pages_of(const TraceEvent& event) {
+impl::PageRun run_of(const TraceEvent& event) {
   const unsigned first = page_of(event);
   const std::uint64_t pages = event.bytes / impl::page_size;
   return {first,
@@ -145,7 +145,7 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Tr
   // Events of one move have the same time. They usually contain the faulting page.
   for (Open& fault : faults)
     if (is_open(fault) && fault.answered_ns == event.time_ns) return &fault;
-  const impl::PageRun run = pages_of(event);
+  const impl::PageRun run = run_of(event);
   const bool maps = event.kind == EventKind::remote_map;
   const auto rank = [&](const Open& fault) {
     const bool has_page = fault.page - run.first < run.count;
@@ -188,7 +188,7 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const TraceEvent& ev
     fault.served_ns = says_begin ? event.time_ns : fault.free_ns;
     note_times(fault);
   }
-  const impl::PageRun run = pages_of(event);
+  const impl::PageRun run = run_of(event);
   answer.first = static_cast<std::uint16_t>(
       answer.end == 0 ? run.first : std::min<unsigned>(answer.first, run.first));
   answer.end = static_cast<std::uint16_t>(std::max<unsigned>(answer.end, run.end()));
