@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The version that Meson knows is the tool's and the library's, and the first of CHANGELOG.md.
+"""The version that Meson knows is the tool's and the library's, and the first of CHANGELOG.md and
+of debian/changelog.
 
 Usage: version_test.py ROOT VERSION TOOL LIBRARY
 """
@@ -22,6 +23,7 @@ def main():
         "wherry --version": printed.strip(),
         "the library's file": first(r"\.so\.(\d+\.\d+\.\d+)$", library),
         "CHANGELOG.md": first(r"^## (\S+) - \d{4}-\d\d-\d\d$", (root / "CHANGELOG.md").read_text()),
+        "debian/changelog": first(r"^wherry \(([^)]+)\)", (root / "debian/changelog").read_text()),
     }
     wrong = [f"{place}: {text}, not {version}" for place, text in found.items() if text != version]
     print("\n".join(wrong) or f"version {version} in {len(found)} places")
