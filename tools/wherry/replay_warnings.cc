@@ -29,6 +29,15 @@ std::uint64_t pages_of(const Trace& trace, EventKind kind, EventCause cause) {
   return bytes / impl::page_size;
 }
 
+// Pages that moved with a fault on another page.
+std::uint64_t pages_along(const Trace& trace) {
+  std::uint64_t moved = pages_of(trace, EventKind::migration, EventCause::speculative_prefetch);
+  for (const impl::TraceEvent& event : trace.events)
+    if (event.kind == EventKind::migration && event.cause == EventCause::fault)
+      moved += event.bytes / impl::page_size - 1;
+  return moved;
+}
+
 bool moves_pages(const ReplayedPolicy& policy) {
   return policy.leaves_pages == false;
 }
@@ -65,8 +74,7 @@ void warn_of_pins(const Trace& trace, const replay::MachineCounts& recorded,
 // for each of those that the program uses.
 void warn_of_pages_that_came_along(const Trace& trace, const replay::MachineCounts& recorded,
                                    std::span<const ReplayedPolicy> policies) {
-  const std::uint64_t along =
-      pages_of(trace, EventKind::migration, EventCause::speculative_prefetch);
+  const std::uint64_t along = pages_along(trace);
   if (2 * along <= recorded.migrated_pages) return;
   const std::string sparing = names_of(policies, [&](const ReplayedPolicy& policy) {
     return moves_pages(policy) && 2 * policy.counts.migrated_pages < recorded.migrated_pages;
