@@ -256,7 +256,7 @@ class Calibrate(Folder):
             self.assertGreater(report[name]["fixed_ns"] + report[name]["page_ns"], 0, name)
         for name in NUMBERS:
             self.assertGreaterEqual(report[name], 0, name)
-        self.record("cg", "--poisson", 16)
+        self.record("cg", "--poisson", 16, "--policy", "migrate-always")
         done = wherry("replay", self.trace, environment=cache)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -56,9 +56,11 @@ void warn_of_few_faults(const std::string& recorded, std::span<const ReplayedPol
 // Thrash detection kept pages in place, mapped elsewhere, that other policies would move.
 void warn_of_pins(const Trace& trace, const replay::MachineCounts& recorded,
                   std::span<const ReplayedPolicy> policies) {
-  constexpr std::uint64_t part_that_matters = 50;  // of the pages that moved
+  // Fewer pages, or a smaller part of those that moved, do not change the result much.
+  constexpr std::uint64_t pinned_min = 16;
+  constexpr std::uint64_t part_min = 50;
   const std::uint64_t pinned = pages_of(trace, EventKind::pin, EventCause::thrash_pin);
-  if (pinned * part_that_matters <= recorded.migrated_pages) return;
+  if (pinned < pinned_min || pinned * part_min <= recorded.migrated_pages) return;
   const std::string movers = names_of(policies, [&](const ReplayedPolicy& policy) {
     return policy.counts.mapped_pages < pinned / 2;
   });
@@ -76,8 +78,11 @@ void warn_of_pages_that_came_along(const Trace& trace, const replay::MachineCoun
                                    std::span<const ReplayedPolicy> policies) {
   const std::uint64_t along = pages_along(trace);
   if (2 * along <= recorded.migrated_pages) return;
+  // Fewer pages in all, and fewer with each fault: not because it maps pages instead.
   const std::string sparing = names_of(policies, [&](const ReplayedPolicy& policy) {
-    return moves_pages(policy) && 2 * policy.counts.migrated_pages < recorded.migrated_pages;
+    const replay::MachineCounts& its = policy.counts;
+    return moves_pages(policy) && 2 * its.migrated_pages < recorded.migrated_pages &&
+           2 * its.migrated_pages * recorded.migrations < recorded.migrated_pages * its.migrations;
   });
   if (!sparing.empty())
     (void)complain(fmt::format(
