@@ -118,10 +118,10 @@ class Replay(Folder):
                                          rel_tol=1e-6))
 
     def test_policies_are_a_list_or_several(self):
-        one = self.replay("--policy", "uvm,prefetch_enable=0,thrashing_enable=0,first-touch")
+        one = self.replay("--policy", "uvm,thrashing_nap=2,thrashing_enable=0,first-touch")
         self.assertEqual(list(one["policies"]),
-                         ["uvm,prefetch_enable=0,thrashing_enable=0", "first-touch"])
-        other = self.replay("--policy", "uvm,prefetch_enable=0,thrashing_enable=0", "--policy",
+                         ["uvm,thrashing_nap=2,thrashing_enable=0", "first-touch"])
+        other = self.replay("--policy", "uvm,thrashing_nap=2,thrashing_enable=0", "--policy",
                             "first-touch")
         self.assertEqual(one, other)
 
