@@ -346,13 +346,13 @@ TEST_CASE(
              return read_stats().thrash_pinned > 0;
            }),
            "the page never stops moving");
-    // A processor maps the pinned page when it accesses it.
+    // A processor maps the pinned page when it accesses it, until the pin ends.
     expect(comes_true([&] {
              game.run(100);
-             return stage.maps(host, fought_for) && stage.maps(device0, fought_for);
+             return stage.maps(host, fought_for) && stage.maps(device0, fought_for) &&
+                    stage.same_frame(host, device0, fought_for);
            }),
-           "the host or device 0 does not map the page");
-    expect(stage.same_frame(host, device0, fought_for), "host and device 0 see different frames");
+           "the host and device 0 do not map the same frame");
     expect(stage.residents(words.data() + block_words - 1) == bit_of(device0),
            "a page without contention has left");
     // The policy tries again to unpin the page, at growing intervals, without success.
