@@ -163,6 +163,7 @@ CUresult ImportedMemory::open(const OfferHandle& handle, CUcontext context, int 
 std::optional<ImportedMemory::Import> ImportedMemory::take(Imports::iterator piece) {
   runtime_.memory().take(piece->first, [](const MemoryRecord&) { return true; });
   Import taken = std::move(piece->second);
+  runtime_.status().forget_names(taken.record.base, taken.record.bytes);
   imports_.erase(piece);
   return taken;
 }

@@ -130,7 +130,7 @@ CUresult refuse_status(WorkStatus status) {
   switch (status) {
     case WorkStatus::context_destroyed:
       return fail(result,
-                  "the thread's current context was destroyed; make another one current with "
+                  "the context was destroyed; use another one, or make it current with "
                   "cuCtxSetCurrent");
     case WorkStatus::unknown_kernel:
       return fail(result,

@@ -39,8 +39,9 @@ def mirrors(release):
     suites = {release, f"{release}-updates", f"{release}-security"}
     rows = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
                "Created-By: Packages").stdout.splitlines()
-    return [(uri.rstrip("/"), suite) for uri, suite, component in (row.split() for row in rows)
-            if suite in suites and component == "main"]
+    # A repository without suites has fewer words.
+    return [(row[0].rstrip("/"), row[1]) for row in map(str.split, rows)
+            if len(row) == 3 and row[1] in suites and row[2] == "main"]
 
 
 def check_network(rows, release, folder):

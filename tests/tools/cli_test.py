@@ -440,6 +440,9 @@ class Refuse(Case):
             self.assertIn("false-sharing", plot.read_text())
         self.assertIn("1.00", text.stdout)
         self.assertIn("oracle", text.stdout)
+        self.assert_complaint(wherry("bench", "policies", "--svg", "/dev/null"), 2,
+                              "/dev/null is not a regular file: name another")
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
         self.assert_complaint(wherry("bench", "policies", "--workloads", "chess"), 2, "chess",
                               "ping-pong")
         self.assert_complaint(wherry("bench", "policies", "--policies", "best"), 2, "best", "uvm")

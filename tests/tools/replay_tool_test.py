@@ -161,7 +161,7 @@ class Replay(Folder):
 
     def test_pages_pinned_for_thrashing_cannot_judge_policies_that_would_move_them(self):
         self.record("cg", "--poisson", 64, "--devices", 2, "--policy",
-                    "uvm,thrashing_lapse_usec=20000,thrashing_pin=0,thrashing_threshold=1,"
+                    "uvm,thrashing_lapse_usec=100000,thrashing_pin=0,thrashing_threshold=1,"
                     "thrashing_pin_threshold=1")
         done = wherry("replay", self.trace, "--cost", self.costs, "--policy",
                       "migrate-always,first-touch")

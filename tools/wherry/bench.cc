@@ -13,7 +13,11 @@ namespace {
 void add_svg(CLI::App& command, std::string& file) {
   command.add_option("--svg", file, "Also write a plot of the results to this file")
       ->type_name("FILE")
-      ->check(CLI::Validator([](std::string& path) { return why_not_saved(path); }, ""));
+      ->check(CLI::Validator(
+          [](std::string& path) {
+            return path.empty() ? "name a file for the plot" : why_not_saved(path);
+          },
+          ""));
 }
 
 CLI::App* add_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {

@@ -366,8 +366,8 @@ int run_bench_numa(const NumaBenchOptions& options) {
         plotted.back().set(i, result, options);
       }
     }
-  if (!save_plot(to_plot(plotted, methods, options), options.svg)) return exit_failed;
-  return table.print(nodes_for({}).size() == 1);
+  const int printed = table.print(nodes_for({}).size() == 1);
+  return save_plot(to_plot(plotted, methods, options), options.svg) ? printed : exit_failed;
 }
 
 }  // namespace wherry::tool

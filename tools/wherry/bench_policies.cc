@@ -218,6 +218,20 @@ std::variant<std::vector<PolicyRow>, std::string> measure_all(
   return rows;
 }
 
+std::string to_json_text(const std::vector<PolicyRow>& rows,
+                         const std::vector<std::string>& policies,
+                         const PolicyBenchOptions& options) {
+  Json json{{"machine", describe_machine()},
+            {"rounds", options.rounds},
+            {"seed", options.seed},
+            {"rows", Json::array()},
+            {"geometric_mean_of_best", Json::object()}};
+  for (const PolicyRow& row : rows) json["rows"].push_back(to_json(row, policies));
+  for (std::size_t i = 0; i < policies.size(); ++i)
+    json["geometric_mean_of_best"][policies[i]] = geometric_mean(rows, i);
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 int run_bench_policies(const PolicyBenchOptions& options) {
@@ -235,17 +249,9 @@ int run_bench_policies(const PolicyBenchOptions& options) {
   const auto measured = measure_all(*chosen, policies, options);
   if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
   const auto& rows = std::get<std::vector<PolicyRow>>(measured);
-  if (!save_plot(to_plot(rows, policies, options.rounds), options.svg)) return exit_failed;
-  if (!options.json) return print_out(to_text(rows, policies, options.rounds));
-  Json json{{"machine", describe_machine()},
-            {"rounds", options.rounds},
-            {"seed", options.seed},
-            {"rows", Json::array()},
-            {"geometric_mean_of_best", Json::object()}};
-  for (const PolicyRow& row : rows) json["rows"].push_back(to_json(row, policies));
-  for (std::size_t i = 0; i < policies.size(); ++i)
-    json["geometric_mean_of_best"][policies[i]] = geometric_mean(rows, i);
-  return print_out(json.dump(2) + "\n");
+  const int printed = print_out(options.json ? to_json_text(rows, policies, options)
+                                             : to_text(rows, policies, options.rounds));
+  return save_plot(to_plot(rows, policies, options.rounds), options.svg) ? printed : exit_failed;
 }
 
 void measure_policies(const BenchScale&, std::span<Figures> figures) {

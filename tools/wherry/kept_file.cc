@@ -15,6 +15,9 @@ namespace wherry::tool {
 std::string why_not_saved(const std::string& path) {
   if (path.empty()) return "there is no home directory for the cost file: name a file with -o FILE";
   std::error_code error;
+  // A rename would put a file in the place of a device or a pipe.
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return fmt::format("{} is not a regular file: name another", path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder == std::filesystem::path(impl::cache_file("")).parent_path())
     std::filesystem::create_directories(folder, error);
@@ -24,15 +27,19 @@ std::string why_not_saved(const std::string& path) {
 
 std::string save_kept(const std::string& text, const std::string& path) {
   if (const std::string wrong = why_not_saved(path); !wrong.empty()) return wrong;
-  const std::string unfinished = path + ".new";
   std::error_code error, ignored;
+  // A symbolic link stays, and the file that it leads to is replaced.
+  const auto target = std::filesystem::is_symlink(path, ignored)
+                          ? std::filesystem::canonical(path, ignored).string()
+                          : path;
+  const std::string unfinished = target + ".new";
   {
     std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
     file << text;
     file.close();
     if (!file) error.assign(errno == 0 ? EIO : errno, std::generic_category());
   }
-  if (!error) std::filesystem::rename(unfinished, path, error);
+  if (!error) std::filesystem::rename(unfinished, target, error);
   if (!error) return {};
   std::filesystem::remove(unfinished, ignored);
   return fmt::format("cannot write {}: {}", path, error.message());

@@ -247,14 +247,13 @@ int run_oversubscribe(const OversubscribeOptions& options) {
     rows.push_back(json_row(load, result, prefetch));
     add_to_plot(plot, load, result, prefetch);
   }
-  if (!save_plot(plot, options.svg)) return exit_failed;
-  if (!options.json) return print_out(text);
   const Json report{{"capacity_bytes", capacity},
                     {"rounds", options.rounds},
                     {"seed", options.seed},
                     {"prefetch_bytes_per_second", prefetch},
                     {"rows", rows}};
-  return print_out(report.dump(2) + "\n");
+  const int printed = print_out(options.json ? report.dump(2) + "\n" : text);
+  return save_plot(plot, options.svg) ? printed : exit_failed;
 }
 
 }  // namespace wherry::tool

@@ -51,12 +51,20 @@ std::optional<pid_t> number_of(const char* name) {
   return number;
 }
 
-// The program chose it, and it goes to a terminal.
+// The program chose it, and it goes to a terminal, which takes some characters for commands: the
+// control characters of ASCII, and U+0080 to U+009F, in UTF-8 or as single bytes.
 std::string printable(std::string_view text) {
+  constexpr unsigned char lead_of_controls = 0xc2;
+  const auto is_c1 = [](unsigned char c) { return c >= 0x80 && c < 0xa0; };
   std::string result;
-  for (const char c : text.substr(0, text.find('\0'))) {
-    const bool is_control = static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-    result += is_control ? '?' : c;
+  unsigned char last = 0;
+  for (const char letter : text.substr(0, text.find('\0'))) {
+    const auto c = static_cast<unsigned char>(letter);
+    const bool begins_character = last < 0x80;
+    const bool is_control =
+        c < ' ' || c == 0x7f || (is_c1(c) && (begins_character || last == lead_of_controls));
+    result += is_control ? '?' : letter;
+    last = c;
   }
   return result;
 }
@@ -177,6 +185,14 @@ bool StatusReader::has_ended() const {
   return ::poll(&wait, 1, 0) > 0;
 }
 
+bool StatusReader::is_shown() const {
+  const Fd current = open_status(pid_);
+  struct stat ours {
+  }, its{};
+  return current && ::fstat(file_.get(), &ours) == 0 && ::fstat(current.get(), &its) == 0 &&
+         ours.st_ino == its.st_ino;
+}
+
 std::optional<ProgramStatus> StatusReader::read() const {
   StatusHeader header;
   std::array<impl::ProcessorStatus, impl::max_processors> processors;
@@ -200,8 +216,9 @@ std::optional<ProgramStatus> StatusReader::read() const {
     status.pools.push_back(pool_of(header.about[i], processors[i]));
   read_names(status);
   read_blocks(status, header.blocks);
-  // Last: what was read of a program that still runs is not of one that has ended meanwhile.
-  if (has_ended()) return std::nullopt;
+  // Last: what was read of a program that still runs is not of one that has ended meanwhile, or has
+  // begun another one with exec.
+  if (has_ended() || !is_shown()) return std::nullopt;
   return status;
 }
 

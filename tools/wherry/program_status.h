@@ -82,6 +82,8 @@ class StatusReader {
       : pid_(pid), end_(std::move(end)), file_(std::move(file)), processors_(processors) {}
 
   bool has_ended() const;
+  // Whether the process still has this status.
+  bool is_shown() const;
   void read_names(ProgramStatus& status) const;
   void read_blocks(ProgramStatus& status, std::uint64_t count) const;
 

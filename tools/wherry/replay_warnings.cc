@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/page.h"
@@ -34,7 +35,7 @@ std::uint64_t pages_along(const Trace& trace) {
   std::uint64_t moved = pages_of(trace, EventKind::migration, EventCause::speculative_prefetch);
   for (const impl::TraceEvent& event : trace.events)
     if (event.kind == EventKind::migration && event.cause == EventCause::fault)
-      moved += event.bytes / impl::page_size - 1;
+      moved += std::max<std::uint64_t>(event.bytes / impl::page_size, 1) - 1;
   return moved;
 }
 

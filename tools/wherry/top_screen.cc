@@ -48,11 +48,19 @@ class Screen {
     put(LINES - 1, help);
     ::refresh();
   }
-  // Whether the user has pressed q since the last call.
-  static bool quits() {
-    for (int key = ::getch(); key != ERR; key = ::getch())
-      if (key == 'q' || key == 'Q') return true;
-    return false;
+  enum class Wish {
+    none,
+    redraw,  // the terminal has another size
+    quit
+  };
+  // What happened since the last call.
+  static Wish wish() {
+    Wish wish = Wish::none;
+    for (int key = ::getch(); key != ERR; key = ::getch()) {
+      if (key == 'q' || key == 'Q') return Wish::quit;
+      if (key == KEY_RESIZE) wish = Wish::redraw;
+    }
+    return wish;
   }
 
  private:
@@ -89,8 +97,9 @@ ScreenEnd show_on_screen(const StatusReader& reader, double seconds) {
     pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {reader.end(), POLLIN, 0}};
     (void)::poll(waits, std::size(waits), static_cast<int>(std::max<std::int64_t>(left, 0)));
     if ((waits[0].revents & (POLLHUP | POLLERR)) != 0) return ScreenEnd::terminal;
-    if (Screen::quits()) return ScreenEnd::user;
-    if (waits[1].revents != 0) next = Clock::now();
+    const Screen::Wish wish = Screen::wish();
+    if (wish == Screen::Wish::quit) return ScreenEnd::user;
+    if (wish == Screen::Wish::redraw || waits[1].revents != 0) next = Clock::now();
   }
 }
 

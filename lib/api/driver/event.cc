@@ -6,6 +6,7 @@
 
 #include "api/entry.h"
 #include "api/event_work.h"
+#include "runtime/results.h"
 
 using namespace wherry::impl;
 
@@ -96,6 +97,14 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
   });
 }
 
+// The status of the work, of this program or another, that a shared event stands for.
+CUresult refuse_shared(WorkStatus status) {
+  if (status == WorkStatus::ok) return CUDA_SUCCESS;
+  return fail(to_result(status),
+              "the work that the shared event stands for has failed; the log of the program that "
+              "recorded the event says how");
+}
+
 CUresult refuse_of_event(CUevent event, const char* why) {
   return fail(CUDA_ERROR_INVALID_HANDLE, "the event {:#x} {}",
               reinterpret_cast<std::uintptr_t>(event), why);
@@ -162,7 +171,7 @@ CUresult cuEventQuery(CUevent hEvent) {
       },
       [](const SharedEvent& event, std::uint64_t moment) {
         const auto end = event.query(moment);
-        return end ? refuse_status(*end) : CUDA_ERROR_NOT_READY;
+        return end ? refuse_shared(*end) : CUDA_ERROR_NOT_READY;
       });
 }
 
@@ -175,7 +184,10 @@ CUresult cuEventSynchronize(CUevent hEvent) {
         return waited(
             context.device.engine.wait(recording, sleeps ? 0 : context.work->wait_spin_ns()));
       },
-      [](const SharedEvent& event, std::uint64_t moment) { return waited(event.wait(moment)); });
+      [](const SharedEvent& event, std::uint64_t moment) {
+        const WorkStatus status = event.wait(moment);
+        return status == WorkStatus::ok ? waited(status) : refuse_shared(status);
+      });
 }
 
 CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {

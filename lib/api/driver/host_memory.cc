@@ -155,6 +155,7 @@ CUresult unregister_memory(Driver& driver, std::uintptr_t address) {
   const auto record = driver.memory().take(
       address, [](const MemoryRecord& found) { return found.kind == MemoryKind::registered; });
   if (!record) return refuse_unregistered(address);
+  driver.runtime().status().forget_names(record->base, record->bytes);
   return host.give_back(range_of(*record))
              ? CUDA_SUCCESS
              : fail(CUDA_ERROR_OUT_OF_MEMORY,

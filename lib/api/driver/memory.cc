@@ -32,8 +32,7 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   return record ? CUDA_SUCCESS
                 : fail(CUDA_ERROR_NOT_FOUND,
                        "no memory of the library is at {:#x} that the context's device can access; "
-                       "was it "
-                       "freed?",
+                       "was it freed?",
                        dptr);
 }
 
