@@ -310,7 +310,7 @@ class Refuse(Folder):
     def test_a_page_that_cannot_be_written(self):
         self.trace.write_bytes(b"WHERRYTR\1\0\0\0")
         for page, words in (("/nonexistent/x.html", "No such file"),
-                            (self.folder, "Is a directory"), ("/dev/full", "Invalid argument"),
+                            (self.folder, "Is a directory"), ("/dev/full", "it is no regular file"),
                             ("", "is empty"), (self.trace, "is the trace itself")):
             with self.subTest(page=page):
                 self.assert_complaint(wherry("report", self.trace, "-o", page), 1, words)

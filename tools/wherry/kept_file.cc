@@ -16,8 +16,9 @@ std::string why_not_saved(const std::string& path) {
   if (path.empty()) return "there is no home directory for the cost file: name a file with -o FILE";
   std::error_code error;
   // A rename would put a file in the place of a device or a pipe.
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
-    return fmt::format("{} is not a regular file: name another", path);
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error) &&
+      !std::filesystem::is_directory(path, error))
+    return fmt::format("cannot write {}: it is no regular file", path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder == std::filesystem::path(impl::cache_file("")).parent_path())
     std::filesystem::create_directories(folder, error);
