@@ -29,10 +29,8 @@ std::string why_not_saved(const std::string& path) {
 std::string save_kept(const std::string& text, const std::string& path) {
   if (const std::string wrong = why_not_saved(path); !wrong.empty()) return wrong;
   std::error_code error, ignored;
-  // A symbolic link stays, and the file that it leads to is replaced.
-  const auto target = std::filesystem::is_symlink(path, ignored)
-                          ? std::filesystem::canonical(path, ignored).string()
-                          : path;
+  // A symbolic link to a file stays, and that file is replaced.
+  const std::string target = std::filesystem::weakly_canonical(path, ignored).string();
   const std::string unfinished = target + ".new";
   {
     std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);

@@ -135,6 +135,7 @@ bool SimulatedMemory::evict_recorded(Processor p, std::uint64_t until_ns) {
 }
 
 void SimulatedMemory::follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
+  if (!victims_.are_known()) return;
   recorded_ns_ = recorded_ns;
   begin(now_ns);
   for (int i = 1; i < engine_.processors(); ++i)
