@@ -44,11 +44,6 @@ OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reserv
 OpStatus Evictor::evict_one(const ReservationRequest& request) {
   ResidentBlocks& blocks = engine_.resident_blocks(request.at);
   bool another_time = false;
-  if (const auto chosen = choose_ ? choose_(request.at) : std::nullopt) {
-    Verdict verdict = Verdict::yes;
-    const OpStatus status = evict_block(*chosen, request, verdict);
-    if (verdict == Verdict::yes) return status;
-  }
   // Twice: blocks on trial and kept blocks are offered alternately.
   for (std::uint64_t left = 2 * blocks.size(); left > 0; --left) {
     const auto victim = blocks.victim();
@@ -60,6 +55,13 @@ OpStatus Evictor::evict_one(const ReservationRequest& request) {
     blocks.passed_over(*victim);
   }
   return another_time ? OpStatus::incomplete : OpStatus::absent;
+}
+
+OpStatus Evictor::evict(BlockIndex block, const ReservationRequest& request) {
+  Verdict verdict = Verdict::yes;
+  const OpStatus status = evict_block(block, request, verdict);
+  if (verdict == Verdict::yes) return status;
+  return verdict == Verdict::not_now ? OpStatus::incomplete : OpStatus::absent;
 }
 
 Evictor::Verdict Evictor::may_evict(const LockedBlock& block,

@@ -5,9 +5,7 @@
 
 #include <array>
 #include <atomic>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,15 +53,13 @@ class Evictor {
   //   absent: nothing in the pool may be evicted; the reservation has been released.
   OpStatus reserve(const ReservationRequest& request, Reservation& reservation);
 
-  // `choose(p)` says which block p's pool gives up first; nothing: its replacement chooses. For
-  // simulations that follow a recorded run. To be called before anything is evicted.
-  using Choose = std::function<std::optional<BlockIndex>(Processor)>;
-  void choose_by(Choose choose) { choose_ = std::move(choose); }
-
   // Evicts one block, even if the pool has free pages. ok; incomplete: not all of the block has
   // moved, or nothing could move now; another call may continue; no_memory: the host has no memory;
   // absent: nothing may be evicted.
   OpStatus evict_one(const ReservationRequest& request);
+  // The same for this block, whatever the pool's replacement would choose. For simulations that
+  // follow a recorded run.
+  OpStatus evict(BlockIndex block, const ReservationRequest& request);
 
   // The epoch of the latest prefetch that brought pages to p; 0: none. Its pages are not evicted
   // ahead of need.
@@ -115,7 +111,6 @@ class Evictor {
   const unsigned transfer_pages_min_;
   std::array<std::atomic<std::uint32_t>, max_processors> rounds_{};
   EvictionLog log_;
-  Choose choose_;  // may be empty
 };
 
 }  // namespace wherry::impl

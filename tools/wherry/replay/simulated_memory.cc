@@ -82,20 +82,7 @@ SimulatedMemory::SimulatedMemory(const MachineSetting& setting, const CostModel&
       evictor_(
           engine_, blocks_, effects_, [this] { return std::make_unique<SimulatedBackend>(meter_); },
           impl::usual_transfer_pages_min),
-      victims_(setting.victims) {
-  if (!victims_.are_known()) return;
-  evictor_.choose_by(
-      [this](Processor p) { return due_ ? due_ : recorded_victim(p, recorded_ns_ + soon_ns); });
-}
-
-std::optional<BlockIndex> SimulatedMemory::recorded_victim(Processor p, std::uint64_t until_ns) {
-  const auto found = victims_.next(p, until_ns, [&](std::uint32_t number) {
-    impl::Block& block = blocks_.at({number});
-    const impl::LockGuard guard(block.lock);
-    return !block.at(p).resident.none();
-  });
-  return found ? std::optional(BlockIndex{*found}) : std::nullopt;
-}
+      victims_(setting.victims) {}
 
 // The caller holds the block's lock.
 bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pages, Wish wish)
@@ -126,11 +113,14 @@ std::uint64_t SimulatedMemory::free_pages(Processor p) const {
 }
 
 bool SimulatedMemory::evict_recorded(Processor p, std::uint64_t until_ns) {
-  due_ = recorded_victim(p, until_ns);
-  if (!due_) return false;
-  (void)evictor_.evict_one({p, 0, {}, 0, /*background=*/true});
+  const auto victim = victims_.next(p, until_ns, [&](std::uint32_t number) {
+    impl::Block& block = blocks_.at({number});
+    const impl::LockGuard guard(block.lock);
+    return !block.at(p).resident.none();
+  });
+  if (!victim) return false;
+  (void)evictor_.evict({*victim}, {p, 0, {}, 0, /*background=*/true});
   note_evictions();
-  due_.reset();
   return true;
 }
 
@@ -160,6 +150,8 @@ void SimulatedMemory::note_evictions() {
 }
 
 bool SimulatedMemory::reserve(Processor p, std::uint64_t pages, impl::Reservation& reservation) {
+  while (free_pages(p) + reservation.pages() < pages && evict_recorded(p, recorded_ns_ + soon_ns)) {
+  }
   OpStatus status = OpStatus::incomplete;
   do status = evictor_.reserve({p, pages}, reservation);
   while (status == OpStatus::incomplete && engine_.resident_blocks(p).size() != 0);

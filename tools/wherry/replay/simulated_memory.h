@@ -144,10 +144,9 @@ class SimulatedMemory final : impl::ViewRequests {
   bool wait_until_done(int) override { return true; }
   bool wait_until_done(impl::Processor, int) override { return true; }
 
-  // Evicts what p's pool gave up next in the recording, by then. False: the pool has no such block.
+  // Evicts what p's pool gave up next in the recording, by then, unless it may not be evicted here.
+  // False: the pool has no such block.
   bool evict_recorded(impl::Processor p, std::uint64_t until_ns);
-  // The block that p's pool gave up next, by then, in the recording, if the pool has it.
-  std::optional<impl::BlockIndex> recorded_victim(impl::Processor p, std::uint64_t until_ns);
   std::uint64_t free_pages(impl::Processor p) const;
   // Counts the blocks that the evictor has evicted, and adds what that costs.
   void note_evictions();
@@ -161,7 +160,6 @@ class SimulatedMemory final : impl::ViewRequests {
   impl::Evictor evictor_;
   RecordedVictims victims_;
   std::uint64_t recorded_ns_ = 0;
-  std::optional<impl::BlockIndex> due_;  // the victim of evict_recorded()
   std::uint64_t evictions_ = 0;
   bool samples_ = false;  // accesses to some blocks
 };
