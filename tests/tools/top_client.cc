@@ -1,6 +1,7 @@
 // A program for tools/top_test.py to watch. It reads commands from stdin, one a line, and answers
 // each with "done": "work" has the device and the host take turns at the memory named "values",
-// "free" frees the memory named "passing", "fork" starts a child that waits and prints its number.
+// "free" frees the memory named "passing", "name TEXT" gives it another name, "fork" starts a child
+// that waits and prints its number.
 #include <unistd.h>
 #include <wherry/events.h>
 
@@ -40,6 +41,7 @@ int main() {
   for (std::string command; std::getline(std::cin, command);) {
     if (command == "work") take_turns(stream, values);
     if (command == "free") passing.reset();
+    if (command.starts_with("name ")) name(*passing, command.c_str() + 5);
     if (command == "fork") {
       const pid_t child = ::fork();
       if (child == 0) {

@@ -178,6 +178,17 @@ class Report(Case):
                       "passing", "faults/s"):
             self.assertIn(words, done.stdout)
 
+    def test_a_long_name_is_cut_between_its_characters(self):
+        with Client() as client:
+            client.tell("name €" + "é" * 120)
+            done = wherry("top", client.pid, "--once")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        row, = [line for line in lines if line.startswith("€")]
+        heading, = [line for line in lines if line.startswith("memory")]
+        self.assertRegex(row, "^€é{11,} ")
+        self.assertEqual(len(row), len(heading))
+
     def test_a_stopped_program_is_shown_as_it_stopped(self):
         with Client() as client:
             client.tell("work")

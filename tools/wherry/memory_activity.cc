@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/page.h"
+#include "first_columns.h"
 
 namespace wherry::tool {
 namespace {
@@ -123,8 +124,7 @@ std::string label_of(const MemoryActivity& memory, std::size_t most) {
     }
     label += ", " + memory.names[i];
   }
-  if (label.size() > most) label.resize(most);
-  return label;
+  return first_columns(label, most);
 }
 
 }  // namespace wherry::tool

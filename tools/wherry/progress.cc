@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "first_columns.h"
+
 namespace wherry::tool {
 namespace {
 
@@ -53,10 +55,9 @@ void Progress::show(std::string_view what) {
   if (!is_permitted) return;
   shown_ = Clock::now();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(shown_ - begun_).count();
-  std::string line = fmt::format("{}{} ({} s)", step_, what, seconds);
+  const std::string line = fmt::format("{}{} ({} s)", step_, what, seconds);
   // A full line would move the cursor to the next one.
-  if (const std::size_t most = columns() - 1; line.size() > most) line.resize(most);
-  put(erase + line);
+  put(erase + first_columns(line, columns() - 1));
   is_shown = true;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "byte_text.h"
+#include "first_columns.h"
 #include "memory_activity.h"
 #include "trace_labels.h"
 
@@ -161,8 +162,7 @@ std::vector<std::string> to_lines(const ProgramStatus& before, const ProgramStat
   if (now.names_left_out != 0)
     text.push_back(fmt::format("{} further names are not shown", now.names_left_out));
   if (text.size() > lines) text.resize(lines);
-  for (std::string& line : text)
-    if (line.size() > columns) line.resize(columns);
+  for (std::string& line : text) line = first_columns(line, columns);
   return text;
 }
 

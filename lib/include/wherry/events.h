@@ -170,9 +170,8 @@ CUresult wherryReadEvents(wherryEvent* events, size_t count, size_t* read);
  * Thread-safe. */
 CUresult wherryCountDroppedEvents(wherryEventKind kind, uint64_t* count);
 
-/* Gives memory a name, which reports on a trace use from now on until the memory is freed or named
- * again. Where named ranges overlap, the newest name counts. Without WHERRY_TRACE the arguments are
- * checked, and nothing else happens.
+/* Gives memory a name, which reports on a trace and `wherry top` use from now on, until the memory
+ * is freed or named again. Where named ranges overlap, the newest name counts.
  *   - pointer, bytes: inside one live allocation of any kind, or a managed variable; bytes is not
  *     0.
  *   - name: terminated by a zero byte; 1 to 255 bytes long; copied.

@@ -1,0 +1,18 @@
+// Text that has to fit into a line of a terminal.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace wherry::tool {
+
+// The first characters of a text in UTF-8, at most so many. A character is not cut.
+inline std::string first_columns(std::string_view text, std::size_t columns) {
+  return fmt::format("{:.{}}", text, std::min(columns, text.size()));
+}
+
+}  // namespace wherry::tool
