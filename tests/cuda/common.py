@@ -17,7 +17,8 @@ class Tests:
         self.folder = folder
 
     def run(self, command, devices="isolated", expect=0, **options):
-        environment = dict(os.environ, WHERRY_DEVICES=DEVICES[devices], LC_ALL="C.UTF-8")
+        environment = dict(os.environ, WHERRY_DEVICES=DEVICES[devices], LC_ALL="C.UTF-8",
+                           XDG_CACHE_HOME=str(self.folder / "cache"))
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment,
                               cwd=self.folder, **options)
         if expect is not None and done.returncode != expect:
