@@ -49,8 +49,8 @@ void Consolidator::work() {
   std::uint64_t earliest_ns = 0;
   std::uint64_t used_ns = thread_cpu_ns();
   int refusals = 0;
-  while (const auto block = engine_.scattered_blocks().take(earliest_ns)) {
-    refusals = consolidate(*block) ? -refusals_max : refusals + 1;
+  while (const auto noted = engine_.scattered_blocks().take(earliest_ns)) {
+    refusals = consolidate(noted->block, noted->attempts) ? -refusals_max : refusals + 1;
     if (refusals == refusals_max) {
       engine_.scattered_blocks().close();
       return;
@@ -72,15 +72,22 @@ bool Consolidator::restore_holes(BlockIndex index, Processor owner) {
   return false;
 }
 
+std::optional<Processor> Consolidator::scattered_at(const LockedBlock& block) const {
+  const ProcessorMask holders = block.state.residents(0);
+  if (holders == 0) return std::nullopt;
+  const Processor owner{std::countr_zero(holders)};
+  const bool is_scattered = engine_.is_scattered(block, engine_.table_of(owner));
+  return is_scattered ? std::optional(owner) : std::nullopt;
+}
+
 Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
   const LockGuard gate(pins_.lock);
   {
     const LockedBlock block(index, blocks_.at(index));
     block.state.is_noted_as_scattered = false;
-    const ProcessorMask holders = block.state.residents(0);
-    if (holders == 0) return Merged::not_wanted;
-    owner = Processor{std::countr_zero(holders)};
-    if (!engine_.is_scattered(block, engine_.table_of(owner))) return Merged::not_wanted;
+    const auto holder = scattered_at(block);
+    if (!holder) return Merged::not_wanted;
+    owner = *holder;
   }
   if (!pins_.pinned(index).none()) return Merged::not_wanted;
   return engine_.at(owner).file.merge(block_span(index)) == 0 ? Merged::yes : Merged::refused;
@@ -106,12 +113,20 @@ bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
   return engine_.finish_huge_entry(block, owner);
 }
 
-bool Consolidator::consolidate(BlockIndex index) {
+bool Consolidator::attempt(BlockIndex index) {
   Processor owner;
   const Merged merged = merge(index, owner);
   if (merged == Merged::not_wanted) return true;
   if (merged == Merged::yes && !restore_holes(index, owner)) return true;
   return enter(index, owner, merged == Merged::yes);
+}
+
+bool Consolidator::consolidate(BlockIndex index, int attempts) {
+  const bool enters = attempt(index);
+  if (attempts + 1 == attempts_max) return enters;
+  const LockedBlock block(index, blocks_.at(index));
+  if (scattered_at(block)) engine_.scattered_blocks().note(block, now_ns(), attempts + 1);
+  return enters;
 }
 
 }  // namespace wherry::impl

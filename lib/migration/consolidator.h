@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -33,9 +34,13 @@ class Consolidator {
   // Starts the thread. Call it once.
   void start();
 
-  // The work for one block, which has been noted. Returns false if Linux has refused to enter a
-  // huge page. For the thread and for tests.
-  bool consolidate(BlockIndex index);
+  // The work for one block, which has been noted. `attempts`: as noted. A block that is still
+  // scattered then is noted again, unless that was its last attempt. Returns false if Linux has
+  // refused to enter a huge page. For the thread and for tests.
+  bool consolidate(BlockIndex index, int attempts = 0);
+  // What is in the way often lasts for a moment only: a page that a CPU has in its lists, a page
+  // that is pinned or in flight.
+  static constexpr int attempts_max = 5;
 
  private:
   void work();
@@ -48,8 +53,11 @@ class Consolidator {
     not_wanted
   };
   Merged merge(BlockIndex index, Processor& owner) EXCLUDES(pins_.lock);
+  // The processor that holds the block, if the block is scattered.
+  std::optional<Processor> scattered_at(const LockedBlock& block) const REQUIRES(block.state.lock);
   // `merged`: whether the block has one huge page. Returns as consolidate() does.
   bool enter(BlockIndex index, Processor owner, bool merged) EXCLUDES(pins_.lock);
+  bool attempt(BlockIndex index) EXCLUDES(pins_.lock);
   // Waits while pages of the block are in flight. Returns false if they are for too long; then
   // pages of zeros may stay in p's pool, as after a punch that frees nothing.
   bool restore_holes(BlockIndex index, Processor owner);

@@ -21,13 +21,13 @@ void ScatteredBlocks::close() {
   changed_.notify_all();
 }
 
-void ScatteredBlocks::note(const LockedBlock& block, std::uint64_t now_ns) {
+void ScatteredBlocks::note(const LockedBlock& block, std::uint64_t now_ns, int attempts) {
   if (block.state.is_noted_as_scattered) return;
   {
     const LockGuard guard(lock_);
     if (!open_) return;
     try {
-      noted_.push_back({block.index, now_ns});
+      noted_.push_back({block.index, now_ns, attempts});
     } catch (const std::bad_alloc&) {
       return;  // the block keeps its small entries
     }
@@ -37,7 +37,7 @@ void ScatteredBlocks::note(const LockedBlock& block, std::uint64_t now_ns) {
   changed_.notify_all();
 }
 
-std::optional<BlockIndex> ScatteredBlocks::take(std::uint64_t earliest_ns) {
+std::optional<ScatteredBlocks::Noted> ScatteredBlocks::take(std::uint64_t earliest_ns) {
   const LockGuard guard(lock_);
   while (open_) {
     if (noted_.empty()) {
@@ -47,9 +47,9 @@ std::optional<BlockIndex> ScatteredBlocks::take(std::uint64_t earliest_ns) {
     const std::uint64_t due_ns = std::max(noted_.front().at_ns + calm_ns, earliest_ns);
     const std::uint64_t now = now_ns();
     if (now >= due_ns) {
-      const BlockIndex block = noted_.front().block;
+      const Noted noted = noted_.front();
       noted_.pop_front();
-      return block;
+      return noted;
     }
     changed_.wait_for(lock_, std::chrono::nanoseconds(due_ns - now));
   }

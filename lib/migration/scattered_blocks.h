@@ -21,6 +21,12 @@ class ScatteredBlocks {
   // work.
   static constexpr std::uint64_t calm_ns = 50'000'000;
 
+  struct Noted {
+    BlockIndex block;
+    std::uint64_t at_ns;
+    int attempts;  // that did not give it one entry
+  };
+
   // Until this is called, nothing is noted, because no thread takes the blocks.
   void open() EXCLUDES(lock_);
   // take() returns nullopt from now on.
@@ -28,18 +34,13 @@ class ScatteredBlocks {
 
   // Notes the block, if it is not noted yet. Any thread, also in a signal handler. Without memory
   // the block is forgotten.
-  void note(const LockedBlock& block, std::uint64_t now_ns) REQUIRES(block.state.lock)
-      EXCLUDES(lock_);
+  void note(const LockedBlock& block, std::uint64_t now_ns, int attempts = 0)
+      REQUIRES(block.state.lock) EXCLUDES(lock_);
   // Waits until a block has waited for calm_ns, and not before `earliest_ns`, as now_ns() counts.
   // The caller clears Block::is_noted_as_scattered under the block's lock. One thread.
-  std::optional<BlockIndex> take(std::uint64_t earliest_ns) EXCLUDES(lock_);
+  std::optional<Noted> take(std::uint64_t earliest_ns) EXCLUDES(lock_);
 
  private:
-  struct Noted {
-    BlockIndex block;
-    std::uint64_t at_ns;
-  };
-
   Mutex lock_{LockOrder::scattered_blocks};
   Condition changed_;
   bool open_ GUARDED_BY(lock_) = false;

@@ -83,7 +83,7 @@ TEST_CASE("a block is noted when its last part comes, and gets one entry") {
   const std::uint64_t before = now_ns();
   s.populate(second_part);
   CHECK(s.is_noted());
-  CHECK(s.engine.scattered_blocks().take(0) == index);
+  CHECK(s.engine.scattered_blocks().take(0).value().block == index);
   CHECK(now_ns() - before >= ScatteredBlocks::calm_ns);
   CHECK(s.consolidator.consolidate(index));
   CHECK_FALSE(s.is_noted());
@@ -130,6 +130,35 @@ TEST_CASE("a block whose pages Linux cannot merge stays as it is") {
   CHECK(s.consolidator.consolidate(index));
   CHECK_FALSE(s.is_entered_whole());
   CHECK(s.maps_all_writable());
+}
+
+TEST_CASE("a merge that Linux refuses is tried again a few times") {
+  Setup s;
+  s.populate_in_parts();
+  auto noted = s.engine.scattered_blocks().take(0);
+  const auto try_in_vain = [&] {
+    s.machine.failures.push_back({"merge", OpStatus::incomplete, 0});
+    (void)s.consolidator.consolidate(noted->block, noted->attempts);
+    CHECK(s.machine.failures.empty());
+    CHECK_FALSE(s.is_entered_whole());
+    CHECK(s.maps_all_writable());
+  };
+  for (int attempts = 0; attempts < Consolidator::attempts_max - 1; ++attempts) {
+    REQUIRE(noted);
+    CHECK(noted->attempts == attempts);
+    try_in_vain();
+    REQUIRE(s.is_noted());
+    noted = s.engine.scattered_blocks().take(0);
+  }
+  SECTION("and gets one") {
+    CHECK(s.consolidator.consolidate(noted->block, noted->attempts));
+    CHECK(s.is_entered_whole());
+    CHECK(s.maps_all_writable());
+  }
+  SECTION("and then left as it is") {
+    try_in_vain();
+  }
+  CHECK_FALSE(s.is_noted());
 }
 
 TEST_CASE("pages that leave during the merge, and that Linux replaces by zeros, are punched") {
@@ -235,7 +264,7 @@ TEST_CASE("nothing is noted while no thread takes the blocks") {
   s.engine.scattered_blocks().close();
   s.populate_in_parts();
   CHECK_FALSE(s.is_noted());
-  CHECK(s.engine.scattered_blocks().take(0) == std::nullopt);
+  CHECK_FALSE(s.engine.scattered_blocks().take(0).has_value());
 }
 
 TEST_CASE("a thread that used its time at once waits until its share has grown again") {

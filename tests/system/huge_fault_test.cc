@@ -1,5 +1,8 @@
 // Faults that bring whole blocks: Linux's huge pages in the pools, and its huge page-table entries.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
@@ -195,6 +198,27 @@ TEST_CASE("a block that came in parts becomes one huge page with one entry", "[s
   for (std::size_t i = 0; i < blocks * block_words; i += page_words)
     if (memory.first[i] != i || memory.first[i + 1] != order.size())
       FAIL("page " << i / page_words);
+}
+
+TEST_CASE("a page that is in use elsewhere for a moment keeps no block in parts", "[system]") {
+  if (!pools_have_huge_pages()) return;
+  const Blocks memory;
+  for (std::size_t i = 0; i < blocks * block_words; i += page_words)
+    *const_cast<volatile std::uint64_t*>(memory.first + i) = i;
+  (void)settled_huge_entries_of(host, memory);
+  prefetch_in_parts(device0, memory);
+  const std::uint64_t entries = settled_huge_entries_of(host, memory);
+  prefetch_in_parts(host, memory);
+  // Linux keeps a reference to the page while it is in the pipe, and merges no page with one.
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const iovec page{memory.first + 7 * page_words, page_bytes};
+  CHECK(::vmsplice(ends[1], &page, 1, 0) == ssize_t{page_bytes});
+  // The first attempts come after 50 ms and after 100 ms.
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  for (const int end : ends) ::close(end);
+  CHECK(comes_to_map_whole(host, memory, entries));
+  CHECK(memory.first[7 * page_words] == 7 * page_words);
 }
 
 // Without a userfaultfd Linux fills holes, where a mapping permits huge pages, when it merges pages
