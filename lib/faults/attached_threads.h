@@ -64,6 +64,9 @@ class AttachedThreads {
   //   EPERM   this is a forked child
   // Requires: a device; no attachment to another table.
   [[nodiscard]] int attach(Processor device);
+  // As attach(), for a thread that calls detach() before it ends. It does not wait for the dynamic
+  // loader: another thread may load a library, and wait for this one meanwhile.
+  [[nodiscard]] int attach_until_detached(Processor device);
   // Also ENODEV: no CPU is a device's; ENOTSUP: the C library does not let Linux tell the CPU.
   [[nodiscard]] int attach_by_cpu();
   // Returns 0, or EINVAL if the thread is not attached.
@@ -91,8 +94,10 @@ class AttachedThreads {
     Slot* slot = nullptr;  // null: the thread has no entry
     std::uint64_t word = 0;
   };
-  // Detaches the calling thread when it ends.
+  // The calling thread's attachment.
   struct Mine;
+  // Detaches the calling thread when it ends.
+  struct AtEnd;
 
   std::size_t first_slot(pid_t thread) const noexcept;
   std::size_t after(std::size_t slot) const noexcept { return (slot + 1) & (slot_count_ - 1); }
@@ -106,6 +111,7 @@ class AttachedThreads {
   void remove(Slot& slot) REQUIRES(lock_);
 
   static thread_local Mine mine_;
+  static thread_local AtEnd at_end_;
 
   const std::vector<Processor> by_cpu_;
   const bool has_cpus_;  // some CPU is a device's

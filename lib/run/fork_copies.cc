@@ -1,6 +1,5 @@
 #include "run/fork_copies.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,12 +9,15 @@
 #include <optional>
 #include <utility>
 
+#include "io/real.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
 #include "run/session.h"
 
 namespace wherry::run {
 namespace {
+
+using io::Real;
 
 // What the forking thread hands to its child. It holds the regions' lock, so no other thread has
 // one.
@@ -60,6 +62,7 @@ void before() {
   // The library's own forks: their children are no copies of the program.
   if (OwnCalls::active()) return;
   const OwnCalls own;
+  OwnCalls::begin();  // until the fork is over: no signal handler runs in this thread
   forks = true;
   auto ranges = ManagedRegions::instance().begin_fork();
   copies.emplace();
@@ -70,20 +73,24 @@ void before() {
   copies->ranges.clear();
 }
 
-void after_in_parent() {
-  if (!forks) return;
-  const OwnCalls own;
+void end() {
   forks = false;
   if (copies->file >= 0) ::close(copies->file);
   copies.reset();
+}
+
+void after_in_parent() {
+  if (!forks) return;
+  const OwnCalls own;
+  end();
   ManagedRegions::instance().end_fork_in_parent();
+  OwnCalls::end();
 }
 
 // The arena is not in the child (MADV_DONTFORK).
 void after_in_child() {
   if (!forks) return;
   const OwnCalls own;
-  forks = false;
   become_child();
   off_t offset = 0;
   for (const auto& range : copies->ranges) {
@@ -92,15 +99,37 @@ void after_in_child() {
       complain();
     offset += static_cast<off_t>(range.bytes());
   }
-  if (copies->file >= 0) ::close(copies->file);
-  copies.reset();
+  end();
   ManagedRegions::instance().end_fork_in_child();
+  OwnCalls::end();
 }
+
+using Handler = void();
+using Register = int(Handler*, Handler*, Handler*, void*);
 
 }  // namespace
 
 void prepare_forks() {
-  ::pthread_atfork(before, after_in_parent, after_in_child);
+  static bool is_prepared = false;  // the first call is before the program has threads
+  if (std::exchange(is_prepared, true)) return;
+  // No object: the handlers stay also while the program's objects are finished, when it may fork.
+  (void)Real<"__register_atfork", Register>::get()(before, after_in_parent, after_in_child,
+                                                   nullptr);
 }
 
 }  // namespace wherry::run
+
+using namespace wherry::run;
+using wherry::io::Real;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+// pthread_atfork() calls it. Libraries that are initialized before this one register handlers, too.
+int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* object) noexcept {
+  prepare_forks();
+  return Real<"__register_atfork", Register>::get()(prepare, parent, child, object);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

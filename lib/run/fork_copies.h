@@ -5,8 +5,9 @@
 
 namespace wherry::run {
 
-// Call it before other code registers handlers (pthread_atfork): then the copy is the last thing
-// that happens before the fork.
+// Registers the fork handlers of this library, before those of all others (pthread_atfork): then
+// the copy is the last thing that happens before the fork, and the first thing in the child is that
+// it has its memory. Further calls do nothing.
 void prepare_forks();
 
 }  // namespace wherry::run

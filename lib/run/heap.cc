@@ -2,15 +2,23 @@
 // the next allocator's, which is the C library's, or another one that is preloaded or linked. (An
 // allocator inside of the program itself comes before this library. Its mappings are managed
 // instead: mappings.cc.)
+//
+// What the C and C++ libraries allocate in Wherry's calls comes from Wherry's own heap: the next
+// allocator may have called mmap, and hold its locks.
 #include <malloc.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "io/real.h"
+#include "os/memory/own_heap.h"
 #include "run/managed_regions.h"
+#include "run/own_calls.h"
 #include "run/session.h"
 #include "run/settings.h"
 
@@ -25,7 +33,15 @@ ManagedRegions& regions() {
 
 bool is_large(std::size_t bytes) {
   const Settings* const found = settings();
-  return found != nullptr && bytes >= found->min_bytes && is_running();
+  if (found == nullptr || (bytes < found->min_bytes && !should_start())) return false;
+  return is_running() && bytes >= found->min_bytes;
+}
+
+// For Wherry's calls. Null: it is the program's call, or the own heap is full.
+void* own_memory(std::size_t alignment, std::size_t bytes) {
+  constexpr std::size_t usual = alignof(std::max_align_t);
+  if (!OwnCalls::active() || alignment > page_bytes) return nullptr;
+  return impl::allocate_own(bytes, std::max(alignment, usual));
 }
 
 bool is_managed(const void* memory) {
@@ -46,9 +62,25 @@ std::size_t next_usable(void* memory) {
 
 // Regions are aligned to blocks. Null: the next allocator has to serve the request.
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
-  const bool fits =
-      alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= block_bytes;
-  return fits && is_large(bytes) ? regions().allocate_object(bytes, /*zeroed=*/false) : nullptr;
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > block_bytes)
+    return nullptr;
+  if (void* const memory = own_memory(alignment, bytes)) return memory;
+  return is_large(bytes) ? regions().allocate_object(bytes, /*zeroed=*/false) : nullptr;
+}
+
+void* allocate(std::size_t bytes) {
+  return allocate_aligned(1, bytes);
+}
+
+// Frees what is Wherry's or managed. False: it is the next allocator's.
+bool free_here(void* memory) {
+  return impl::free_own(memory) || (is_managed(memory) && regions().free_object(memory));
+}
+
+// How many bytes of an object may be used; nothing: it is the next allocator's.
+std::optional<std::size_t> bytes_here(const void* memory) {
+  if (const std::size_t bytes = impl::own_bytes(memory)) return bytes;
+  return is_managed(memory) ? regions().object_bytes(memory) : std::nullopt;
 }
 
 void* move_to_new(void* old, std::size_t old_bytes, std::size_t bytes) {
@@ -71,36 +103,35 @@ using wherry::io::Real;
 extern "C" {
 
 void* malloc(std::size_t bytes) {
-  if (is_large(bytes))
-    if (void* const memory = regions().allocate_object(bytes, /*zeroed=*/false)) return memory;
+  if (void* const memory = allocate(bytes)) return memory;
   return next_malloc(bytes);
 }
 
 void free(void* memory) {
-  if (is_managed(memory) && regions().free_object(memory)) return;
-  next_free(memory);
+  if (!free_here(memory)) next_free(memory);
 }
 
 void* calloc(std::size_t count, std::size_t each) {
   std::size_t bytes = 0;
-  if (!__builtin_mul_overflow(count, each, &bytes) && is_large(bytes))
-    if (void* const memory = regions().allocate_object(bytes, /*zeroed=*/true)) return memory;
+  if (!__builtin_mul_overflow(count, each, &bytes)) {
+    if (void* const memory = own_memory(1, bytes)) return std::memset(memory, 0, bytes);
+    if (is_large(bytes))
+      if (void* const memory = regions().allocate_object(bytes, /*zeroed=*/true)) return memory;
+  }
   return Real<"calloc", void*(std::size_t, std::size_t)>::get()(count, each);
 }
 
 void* realloc(void* memory, std::size_t bytes) {
-  if (memory != nullptr && is_managed(memory)) {
-    if (const auto old_bytes = regions().object_bytes(memory)) {
-      if (bytes == 0) {
-        std::free(memory);
-        return nullptr;
-      }
-      if (regions().resize_object(memory, bytes)) return memory;
-      return move_to_new(memory, *old_bytes, bytes);
+  if (memory == nullptr) return std::malloc(bytes);
+  if (const auto old_bytes = bytes_here(memory)) {
+    if (bytes == 0) {
+      std::free(memory);
+      return nullptr;
     }
+    if (is_managed(memory) && regions().resize_object(memory, bytes)) return memory;
+    return move_to_new(memory, *old_bytes, bytes);
   }
-  if (is_large(bytes))
-    return memory == nullptr ? std::malloc(bytes) : move_to_new(memory, next_usable(memory), bytes);
+  if (is_large(bytes)) return move_to_new(memory, next_usable(memory), bytes);
   return Real<"realloc", void*(void*, std::size_t)>::get()(memory, bytes);
 }
 
@@ -145,8 +176,7 @@ void* pvalloc(std::size_t bytes) {
 }
 
 std::size_t malloc_usable_size(void* memory) noexcept {
-  if (is_managed(memory))
-    if (const auto bytes = regions().object_bytes(memory)) return *bytes;
+  if (const auto bytes = bytes_here(memory)) return *bytes;
   return next_usable(memory);
 }
 

@@ -155,14 +155,18 @@ void ManagedRegions::note_mapped(Range range) {
   }
 }
 
-bool ManagedRegions::is_managed(Range range) const {
-  const OwnCalls own;
-  const Lock lock(lock_);
+std::size_t ManagedRegions::managed_bytes(Range range) const {
   std::size_t bytes = 0;
   for_each_part(range, [&](Range part, std::uintptr_t region) {
     if (!regions_.at(region).is_private) bytes += part.bytes();
   });
-  return bytes == range.bytes();
+  return bytes;
+}
+
+bool ManagedRegions::is_managed(Range range) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  return managed_bytes(range) == range.bytes();
 }
 
 // ---- Memory of malloc
@@ -319,12 +323,14 @@ bool ManagedRegions::grow_mapping(Range now, std::size_t bytes) {
   return true;
 }
 
-void ManagedRegions::free_pages(Range range) {
+bool ManagedRegions::free_pages(Range range) {
   const OwnCalls own;
   const Lock lock(lock_);
+  if (managed_bytes(range) != range.bytes()) return false;
   for_each_part(range, [&](Range part, std::uintptr_t) {
     (void)wherryFreePages(pointer_to(part.start), part.bytes());
   });
+  return true;
 }
 
 bool ManagedRegions::make_private(Range range, Reason reason) {
@@ -336,24 +342,15 @@ bool ManagedRegions::make_private(Range range, Reason reason) {
   return all;
 }
 
-bool ManagedRegions::make_anonymous(std::uintptr_t start, Region& region) {
-  for (auto piece = pieces_.lower_bound(start);
-       piece != pieces_.end() && piece->second.region == start; ++piece) {
-    const std::size_t bytes = piece->second.end - piece->first;
-    void* const place = reinterpret_cast<void*>(piece->first);
-    void* const own =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (own == MAP_FAILED) return false;
-    std::memcpy(own, place, bytes);
-    if (::mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
-      return false;
-  }
-  region.is_copy = false;
-  return true;
+bool ManagedRegions::has_copy(Range range) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  bool found = false;
+  for_each_part(range, [&](Range, std::uintptr_t region) { found |= regions_.at(region).is_copy; });
+  return found;
 }
 
 bool ManagedRegions::make_region_private(std::uintptr_t start, Region& region, Reason reason) {
-  if (region.is_copy) return make_anonymous(start, region);
   if (region.is_private) return true;
   CUresult result = CUDA_SUCCESS;
   const auto call = [&] { result = wherryMakePrivate(pointer_to(start)); };
@@ -411,6 +408,13 @@ void ManagedRegions::end_fork_in_child() {
   kept_.clear();
   kept_bytes_ = 0;
   lock_.unlock();
+}
+
+void keep_private(const void* memory, std::size_t bytes) {
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  ManagedRegions& regions = ManagedRegions::instance();
+  if (const Range range{start, start + bytes}; regions.may_overlap(range))
+    (void)regions.make_private(range, Reason::kernel_use);
 }
 
 ManagedRegions::Counts ManagedRegions::counts() const {

@@ -35,6 +35,7 @@ enum class Reason {
   replacement,
   advice,
   fork,
+  kernel_use,  // a thread runs on it, or Linux keeps a lock in it
   count
 };
 
@@ -99,11 +100,13 @@ class ManagedRegions {
   // Linux has mapped something else for the program there: holes in private regions are pieces
   // again.
   void note_mapped(Range range);
-  // The pages read as zeros from now on. Requires: is_managed().
-  void free_pages(Range range);
-  // Makes every region that overlaps the range private. In a forked child the copies of such
-  // regions become anonymous memory. False: there is not enough memory; then some may be private.
+  // The pages read as zeros from now on. False, and nothing is done: not all of them are managed.
+  [[nodiscard]] bool free_pages(Range range);
+  // Makes every region that overlaps the range private. False: there is not enough memory; then
+  // some may be private.
   [[nodiscard]] bool make_private(Range range, Reason reason);
+  // Whether the range has a part that a forked child got as a copy: it is mapped from a file.
+  bool has_copy(Range range) const;
   // Private memory of a region has been moved elsewhere by Linux: keeps its addresses.
   void note_moved_away(Range range);
 
@@ -167,9 +170,9 @@ class ManagedRegions {
   // Calls f(Range, start of its region) for each part of a piece in the range.
   template <typename F>
   void for_each_part(Range range, const F& f) const;
+  // How many bytes of the range are in pieces that are still managed.
+  std::size_t managed_bytes(Range range) const;
   bool make_region_private(std::uintptr_t start, Region& region, Reason reason);
-  // Replaces what is mapped from the file with the copies by anonymous memory.
-  bool make_anonymous(std::uintptr_t start, Region& region);
   // The starts of the regions that overlap the range.
   std::vector<std::uintptr_t> regions_in(Range range) const;
   void note_bytes(std::ptrdiff_t change);
@@ -186,5 +189,9 @@ class ManagedRegions {
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX};
   std::atomic<std::uintptr_t> highest_{0};
 };
+
+// What the program has there is used by Linux or by the C library in ways that need ordinary
+// memory: regions there become private. Without enough memory they stay as they are.
+void keep_private(const void* memory, std::size_t bytes);
 
 }  // namespace wherry::run

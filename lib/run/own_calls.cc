@@ -1,5 +1,6 @@
 #include "run/own_calls.h"
 
+#include <dlfcn.h>
 #include <link.h>
 
 #include <array>
@@ -13,11 +14,51 @@ namespace {
 struct Code {
   std::uintptr_t start = 0;
   std::uintptr_t end = 0;
+
+  bool has(std::uintptr_t address) const { return address >= start && address < end; }
+  bool has(const void* address) const { return has(reinterpret_cast<std::uintptr_t>(address)); }
 };
 
 // libwherry.so, its interposers, libwherry_io.so and this library.
 std::array<Code, 8> own_code;
 std::size_t own_count = 0;
+Code allocator_code;
+bool has_program_malloc = false;
+
+// Of the module that has the code at this address, its first one with code; empty: there is none.
+struct Search {
+  std::uintptr_t address = 0;
+  Code found;
+};
+
+int find(dl_phdr_info* module, std::size_t, void* given) {
+  auto& search = *static_cast<Search*>(given);
+  for (int i = 0; i < module->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = module->dlpi_phdr[i];
+    const std::uintptr_t start = module->dlpi_addr + segment.p_vaddr;
+    const Code code{start, start + segment.p_memsz};
+    if (segment.p_type != PT_LOAD || !code.has(search.address)) continue;
+    search.found = code;
+    return 1;
+  }
+  return 0;
+}
+
+Code code_around(const void* address) {
+  Search search{reinterpret_cast<std::uintptr_t>(address), {}};
+  ::dl_iterate_phdr(find, &search);
+  return search.found;
+}
+
+// Whether the function is there. A program that is at fixed addresses has a stub for a library's
+// function, which has the function's address for all modules.
+bool is_defined_at(const void* function) {
+  Dl_info module{};
+  const ElfW(Sym)* symbol = nullptr;
+  return ::dladdr1(function, &module, const_cast<void**>(reinterpret_cast<const void**>(&symbol)),
+                   RTLD_DL_SYMENT) != 0 &&
+         symbol != nullptr && symbol->st_shndx != SHN_UNDEF;
+}
 
 int note(dl_phdr_info* module, std::size_t, void*) {
   const char* const slash = std::strrchr(module->dlpi_name, '/');
@@ -36,14 +77,25 @@ int note(dl_phdr_info* module, std::size_t, void*) {
 }  // namespace
 
 bool is_own_code(const void* address) {
-  const auto where = reinterpret_cast<std::uintptr_t>(address);
   for (std::size_t i = 0; i < own_count; ++i)
-    if (where >= own_code[i].start && where < own_code[i].end) return true;
+    if (own_code[i].has(address)) return true;
   return false;
+}
+
+bool is_allocator_code(const void* address) {
+  return allocator_code.has(address);
+}
+
+bool program_has_malloc() {
+  return has_program_malloc;
 }
 
 void find_own_code() {
   ::dl_iterate_phdr(note, nullptr);
+  const Code allocator = code_around(::dlsym(RTLD_NEXT, "malloc"));
+  if (!allocator.has(::dlsym(RTLD_NEXT, "gnu_get_libc_version"))) allocator_code = allocator;
+  const void* const first = ::dlsym(RTLD_DEFAULT, "malloc");
+  has_program_malloc = !is_own_code(first) && is_defined_at(first);
 }
 
 }  // namespace wherry::run

@@ -2,23 +2,41 @@
 // those go to the C library unchanged.
 #pragma once
 
+#include <pthread.h>
+
 #include <cerrno>
+
+#include "base/signal_blocking.h"
 
 namespace wherry::run {
 
 // While one of these lives, the calling thread's calls are Wherry's. They nest. The program's errno
-// is as before afterwards.
+// is as before afterwards. Meanwhile the program's signal handlers do not run in this thread: they
+// would find its calls taken for Wherry's. And the thread is not cancelled: Wherry reaches
+// cancellation points in calls that are none.
 class OwnCalls {
  public:
-  OwnCalls() : errno_(errno) { ++depth_; }
+  OwnCalls() : errno_(errno) { begin(); }
   ~OwnCalls() {
-    --depth_;
+    end();
     errno = errno_;
   }
   OwnCalls(const OwnCalls&) = delete;
   OwnCalls& operator=(const OwnCalls&) = delete;
 
   static bool active() { return depth_ != 0; }
+  // The same for calls that begin in one function and end in another.
+  static void begin() {
+    if (depth_++ != 0) return;
+    impl::block_signals();
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+  }
+  static void end() {
+    if (--depth_ != 0) return;
+    int before = 0;
+    ::pthread_setcancelstate(cancel_state_, &before);
+    impl::unblock_signals();
+  }
   // All later calls of this thread are Wherry's: a thread of the library.
   static void for_ever() { ++depth_; }
 
@@ -26,11 +44,19 @@ class OwnCalls {
   const int errno_;
   // In the static TLS block: an access must not allocate.
   [[gnu::tls_model("initial-exec")]] static inline thread_local unsigned depth_ = 0;
+  [[gnu::tls_model("initial-exec")]] static inline thread_local int cancel_state_ =
+      PTHREAD_CANCEL_ENABLE;  // the program's
 };
 
 // Whether the code at this address belongs to a library of Wherry's. The library also maps and
 // unmaps memory in signal handlers, on threads of the program. False until they have been found.
 bool is_own_code(const void* address);
+// Whether the code at this address belongs to an allocator's library that serves malloc after this
+// one, such as jemalloc's. The C library is none: it does not call its functions by name. False
+// until it has been found.
+bool is_allocator_code(const void* address);
+// Whether the program itself has a malloc, so that this library's is not called.
+bool program_has_malloc();
 // Finds where the libraries lie. Call it once, before the program has threads.
 void find_own_code();
 

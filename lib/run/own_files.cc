@@ -44,9 +44,11 @@ std::vector<int> open_files(int first) {
   return numbers;
 }
 
-// Whether the file is of a kind that the library opens. Other threads of the program may have
-// opened files meanwhile.
+// Whether the file is of a kind that the library opens, and closed in programs that it executes.
+// Other threads of the program may have opened files meanwhile.
 bool may_be_own(int number) {
+  if (const int flags = ::fcntl(number, F_GETFD); flags < 0 || (flags & FD_CLOEXEC) == 0)
+    return false;
   char text[64] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(number);
   if (::readlink(link.c_str(), text, sizeof text - 1) <= 0) return false;

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/environment.h"
+#include "os/files/fd.h"
 #include "run/attachment.h"
 #include "run/first_cpus.h"
 #include "run/fork_copies.h"
@@ -29,6 +31,7 @@ enum class State {
   off
 };
 std::atomic<State> state{State::not_loaded};
+std::atomic<bool> start_is_due{false};
 CUcontext the_context = nullptr;
 std::atomic<bool> is_forked_child{false};
 std::atomic<std::uint64_t> forks{0};
@@ -50,6 +53,25 @@ void begin_report() {
   if (std::FILE* const file = std::fopen(report_name().c_str(), "we")) std::fclose(file);
 }
 
+// Whether system calls of the program find memory that is elsewhere. The tool has made sure of that
+// for itself, but the program may have given up its privileges since.
+bool serves_system_calls() {
+  if (!impl::environment("WHERRY_TRAP").empty()) return true;  // the user accepts what that means
+  CUdeviceptr memory = 0;
+  const impl::Fd zeros(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  if (zeros.get() < 0) return true;  // unknown, as after chroot()
+  if (cuMemAllocManaged(&memory, page_bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return false;
+  const bool served = ::read(zeros.get(), reinterpret_cast<void*>(memory), 1) == 1;
+  (void)cuMemFree(memory);
+  if (!served) {
+    constexpr char text[] =
+        "wherry run: a process stays without Wherry: it has given up the privileges with which its "
+        "system calls find memory that is elsewhere\n";
+    (void)!::write(STDERR_FILENO, text, sizeof text - 1);
+  }
+  return served;
+}
+
 bool start() {
   const OwnCalls own;
   const OnFirstCpus all_cpus;
@@ -59,6 +81,7 @@ bool start() {
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
     return false;
+  if (!use_context() || !serves_system_calls()) return false;
   attach_first_thread();
   begin_report();
   return true;
@@ -108,6 +131,9 @@ void write_report() {
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
+  // Later it could hold its allocator's lock whenever it calls, and the C library allocates from
+  // it.
+  if (program_has_malloc()) (void)is_running();
 }
 
 [[gnu::destructor]] void unload() {
@@ -128,6 +154,17 @@ bool is_running() {
     state.store(now, std::memory_order_release);
   }
   return now == State::running;
+}
+
+bool will_run() {
+  if (OwnCalls::active()) return false;
+  const State now = state.load(std::memory_order_acquire);
+  if (now == State::loaded) start_is_due = true;
+  return now == State::running;
+}
+
+bool should_start() {
+  return start_is_due.load(std::memory_order_relaxed) && state.load() == State::loaded;
 }
 
 bool use_context() {

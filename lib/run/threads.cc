@@ -1,5 +1,7 @@
 // pthread_create: each new thread of the program attaches itself to the device that the rules say
-// (attachment.h), and each thread that the library creates is marked as its own.
+// (attachment.h), and each thread that the library creates is marked as its own. A stack that the
+// program provides becomes ordinary memory: the C library writes to it in a forked child before any
+// fork handler runs, and waits there for the thread's end in a way that Linux finds by the page.
 #include <pthread.h>
 
 #include <atomic>
@@ -8,6 +10,7 @@
 
 #include "io/real.h"
 #include "run/attachment.h"
+#include "run/managed_regions.h"
 #include "run/own_calls.h"
 #include "run/session.h"
 #include "run/settings.h"
@@ -26,13 +29,22 @@ struct Start {
 
 std::atomic<unsigned> threads_created{0};
 
+void keep_stack_private(const pthread_attr_t& attributes) {
+  void* stack = nullptr;
+  std::size_t bytes = 0;
+  if (::pthread_attr_getstack(&attributes, &stack, &bytes) == 0 && stack != nullptr)
+    keep_private(stack, bytes);
+}
+
 void* run(void* given) {
   const std::unique_ptr<Start> owned(static_cast<Start*>(given));
   const Start start = *owned;
-  if (start.is_own)
+  if (start.is_own) {
     OwnCalls::for_ever();
-  else if (has_started())
+  } else if (has_started()) {
+    (void)use_context();  // not only in the thread's first allocation, see thread_contexts.h
     attach_thread(start.index);
+  }
   return start.function(start.argument);
 }
 
@@ -52,6 +64,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (settings() == nullptr) return next(thread, attributes, function, argument);
   const bool is_own = OwnCalls::active();
   if (!is_own && rules_matter()) (void)is_running();
+  if (!is_own && attributes != nullptr) keep_stack_private(*attributes);
   std::unique_ptr<Start> start;
   try {
     start = std::make_unique<Start>();

@@ -62,10 +62,13 @@ thread_local Driver* forking = nullptr;
 // Signals are blocked while the thread forks: a signal handler of the application that forks, too,
 // would wait for this fork.
 thread_local SavedSignals signals_of_fork;
+// A thread that is cancelled in a fork handler would leave locks behind, or a child that ends.
+thread_local SavedCancellation cancellation_of_fork;
 
 void before_fork() {
   Driver* const driver = starts_device ? nullptr : Driver::current();
   if (driver == nullptr) return;
+  cancellation_of_fork.disable();
   signals_of_fork.block();
   forking = driver;
   driver->runtime().fork_hooks().before();
@@ -75,6 +78,7 @@ void after_fork() {
   if (driver == nullptr) return;
   driver->runtime().fork_hooks().after();
   signals_of_fork.restore();
+  cancellation_of_fork.restore();
 }
 void in_forked_child() {
   Driver* const driver = std::exchange(forking, nullptr);
@@ -82,6 +86,7 @@ void in_forked_child() {
   Runtime& runtime = driver->runtime();
   runtime.fork_hooks().after_in_child();
   signals_of_fork.restore();
+  cancellation_of_fork.restore();
   const std::uintptr_t arena = runtime.layout().base();
   explain_accesses_in_child(
       {AddressRange{arena, arena + runtime.layout().bytes()}, runtime.annex().range()});

@@ -76,6 +76,25 @@ static int change_copies(char* memory) {
   return 10;
 }
 
+// Linux refuses all of these.
+static void give_wrong_arguments(void) {
+  char* const memory = map(4 * MIB);
+  memset(memory, 4, 4 * MIB);
+  say("advice that does not exist", posix_madvise(memory, 4 * MIB, 999));
+  char* const other =
+      mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 123);
+  say("an offset inside of a page", other == MAP_FAILED ? -1 : 0);
+  munmap(memory + MIB, MIB);
+  char* const moved = mremap(memory + MIB, MIB, 2 * MIB, MREMAP_MAYMOVE);
+  say("a remapping of a hole", moved == MAP_FAILED ? -1 : 0);
+  munmap(memory, 4 * MIB);
+  // Linux rounds the address down and the end up, so it reaches beyond the end of the mapping.
+  char* const pair = map(8 * MIB);
+  munmap(pair + 4 * MIB, 4 * MIB);
+  say("a lock beyond the end", mlock(pair + 5, 4 * MIB));
+  munmap(pair, 4 * MIB);
+}
+
 // A coroutine whose stack is large memory of the program.
 static ucontext_t back, coroutine;
 static char* stack;
@@ -118,6 +137,7 @@ int main(void) {
   unmap_twice();
   map_in_hole();
   name_holes();
+  give_wrong_arguments();
   char* const copied = map(4 * MIB);
   memset(copied, 2, 4 * MIB);
   say("a child changes its copies", in_child(change_copies, copied));

@@ -1,12 +1,18 @@
 // A program with an allocator of its own, which takes memory by mmap in chunks and gives back what
-// it does not need, as large allocators do.
+// it does not need, as large allocators do. It holds its lock meanwhile: a library that allocates
+// in its own mmap waits for ever.
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define CHUNK (4ul << 20)
+#include "bounded.h"
 
+#define CHUNK (4ul << 20)
+#define THREADS 3
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char* chunk;
 static size_t used;
 
@@ -21,7 +27,7 @@ static unsigned char* map_chunk(void) {
   return start;
 }
 
-void* malloc(size_t bytes) {
+static void* allocate(size_t bytes) {
   bytes = (bytes + 15) / 16 * 16;
   if (bytes > CHUNK) {
     void* const large =
@@ -36,6 +42,13 @@ void* malloc(size_t bytes) {
   used += bytes;
   return chunk + used - bytes;
 }
+
+void* malloc(size_t bytes) {
+  pthread_mutex_lock(&lock);
+  void* const memory = allocate(bytes);
+  pthread_mutex_unlock(&lock);
+  return memory;
+}
 void free(void* memory) {
   (void)memory;
 }
@@ -49,6 +62,11 @@ void* realloc(void* memory, size_t bytes) {
   return larger;
 }
 
+static void* allocate_in_thread(void* unused) {
+  for (int i = 0; i < 1000; ++i) memset(malloc(3000), 1, 3000);
+  return unused;
+}
+
 int main(void) {
   unsigned sum = 0;
   unsigned char* all[200];
@@ -60,6 +78,9 @@ int main(void) {
   if (madvise(chunk, CHUNK, MADV_DONTNEED) != 0) return 1;
   for (size_t i = 0; i < CHUNK; i += 4096) sum += chunk[i];
   for (int i = 0; i < 150; ++i) sum = sum * 31 + all[i][99999];
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, allocate_in_thread, NULL);
+  for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
   printf("%u\n", sum);
   return 0;
 }

@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tools"))
 import cli_test  # noqa: E402
 from cli_test import Case, wherry  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 SCALE = float(os.environ.get("WHERRY_TEST_SCALE", "1"))
 SEED = int(os.environ.get("WHERRY_TEST_SEED", "1"))
 FOLDER = pathlib.Path()
@@ -27,8 +28,9 @@ FOLDER = pathlib.Path()
 # Two small devices whose threads take pages from each other and from the host.
 DEVICES = ["--devices", "capacity=8M;capacity=16M", "--attach", "index=0:0",
            "--attach", "index=1-1000:1"]
+MOVING = [*DEVICES, "--policy", "migrate-always"]
 # In the order of the report's list.
-REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice", "fork"]
+REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice", "fork", "kernel use"]
 ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc_minimal.so.4"]
 
 
@@ -42,6 +44,27 @@ def plain(*command, environment=None, **more):
     return subprocess.run([*map(str, command)], env=clean | (environment or {}),
                           capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
                           **more)
+
+
+def path_of_allocator(library):
+    path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
+    assert path.exists(), f"{library} is not installed (tools/packages.txt)"
+    return path
+
+
+def compiled(result, source, *flags):
+    """Compiles the C file; returns an empty text, or why that is impossible."""
+    if shutil.which("gcc") is None:
+        return "gcc is not installed"
+    done = plain("gcc", "-D_GNU_SOURCE", "-pthread", "-fno-builtin-malloc", source, *flags, "-o",
+                 result)
+    return "" if done.returncode == 0 else f"gcc {' '.join(map(str, flags))}: {done.stderr}"
+
+
+def every_user_may_use_userfaultfd():
+    setting = pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip()
+    return setting == "1" or os.access("/dev/userfaultfd", os.R_OK, effective_ids=False) and \
+        pathlib.Path("/dev/userfaultfd").stat().st_mode & 0o004 != 0
 
 
 class Same(Case):
@@ -78,7 +101,7 @@ class MemoryCalls(Same):
 
     def test_the_same_is_found_where_pages_move(self):
         count = max(2, int(8 * SCALE))
-        made_private = self.run_seeds(count, [*DEVICES, "--policy", "migrate-always"])
+        made_private = self.run_seeds(count, MOVING)
         if count >= 8:
             for reason, times in zip(REASONS[:4], made_private):
                 self.assertGreater(times, 0, f"no memory became private by {reason}")
@@ -92,23 +115,45 @@ class MemoryCalls(Same):
 
     def test_the_same_is_found_with_other_traps(self):
         for trap in ("mprotect", "sigbus"):
-            self.run_seeds(1, [*DEVICES, "--policy", "migrate-always"], {"WHERRY_TRAP": trap})
+            self.run_seeds(1, MOVING, {"WHERRY_TRAP": trap})
 
     def test_the_same_is_found_with_other_allocators(self):
         for library in ALLOCATORS:
-            path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
-            self.assertTrue(path.exists(), f"{library} is not installed (tools/packages.txt)")
-            self.run_seeds(1, DEVICES, {"LD_PRELOAD": str(path)})
+            self.run_seeds(1, DEVICES, {"LD_PRELOAD": str(path_of_allocator(library))})
 
-    def test_mappings_of_an_allocator_inside_of_the_program_are_managed(self):
+
+class Allocators(Same):
+    """Allocators that hold their locks while they map memory."""
+
+    def test_an_allocator_inside_of_the_program(self):
         report = self.managed(self.assert_same([program("own_allocator")], DEVICES))
         self.assertGreater(report["mappings"], 3)
         self.assertEqual(sum(report["made_private"]), 0)
 
+    def test_preloaded_allocators(self):
+        for library in ALLOCATORS:
+            # Of these, jemalloc is the one that maps with its locks held.
+            kinds = ["alone", "thread", "forks"] if "jemalloc" in library else ["alone", "thread"]
+            for kind in kinds:
+                with self.subTest(library=library, kind=kind):
+                    self.assert_same([program("small_allocations"), kind],
+                                     environment={"LD_PRELOAD": str(path_of_allocator(library))})
+
+    def test_an_allocator_that_the_program_is_linked_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            linked = pathlib.Path(folder) / "linked"
+            why_not = compiled(linked, HERE / "small_allocations.c",
+                               path_of_allocator("libjemalloc.so.2"))
+            if why_not:
+                self.skipTest(why_not)
+            for kind in ("alone", "thread", "forks"):
+                with self.subTest(kind=kind):
+                    self.assert_same([linked, kind])
+
 
 class AwkwardCalls(Same):
     def test_rare_and_legal_uses_of_memory(self):
-        for options in ([], DEVICES, [*DEVICES, "--policy", "migrate-always"]):
+        for options in ([], DEVICES, MOVING):
             with self.subTest(options=options):
                 self.managed(self.assert_same([program("awkward_calls")], options))
 
@@ -153,6 +198,81 @@ class Processes(Same):
              "a[7] = 1\n"
              "print(sum(a[::4096]), sum(b[7::4096]))\n"])
         self.assertGreaterEqual(report["most_bytes"], 32 << 20)
+
+
+class Forks(Same):
+    """Forks in unusual states: the child has the memory as soon as it runs."""
+
+    def assert_fork(self, kind):
+        self.managed(self.assert_same([program("unusual_forks"), kind]))
+
+    def test_fork_handlers_that_wait_for_a_thread_which_allocates(self):
+        self.assert_fork("lock-handlers")
+
+    def test_fork_handlers_that_use_large_memory_in_the_child(self):
+        self.assert_fork("child-handlers")
+
+    def test_the_destructor_of_a_library_forks(self):
+        self.assert_fork("end")
+
+    def test_other_threads_run_on_stacks_in_large_memory(self):
+        for kind in ("malloc-stacks", "mmap-stacks"):
+            with self.subTest(kind=kind):
+                self.assert_fork(kind)
+
+    def test_a_signal_handler_forks(self):
+        self.assert_fork("signal")
+
+
+class Threads(Same):
+    def assert_managed_same(self, name, *arguments, options=()):
+        with self.subTest(name=name, arguments=arguments, options=options):
+            self.managed(self.assert_same([program(name), *arguments], options))
+
+    def test_words_on_which_linux_wakes_threads_become_private(self):
+        for kind in ("join", "semaphore"):
+            self.assert_managed_same("waits", kind)
+
+    def test_words_on_which_linux_wakes_threads_move(self):
+        for kind in ("join", "semaphore"):
+            self.assert_managed_same("waits", kind, "moved", options=MOVING)
+
+    def test_mutexes_that_linux_changes_while_samples_are_taken(self):
+        for kind in ("robust", "priority"):
+            self.assert_managed_same("waits", kind, options=["--sample", "50"])
+
+    def test_calls_of_a_thread_whose_cancellation_is_pending(self):
+        for call in ("malloc", "realloc", "mmap", "fixed mmap", "munmap", "partial munmap",
+                     "mprotect", "mremap", "madvise", "mlock", "fork"):
+            self.assert_managed_same("cancelled_calls", call)
+
+    def test_memory_of_a_forked_child_changes_beside_its_writers(self):
+        self.assert_managed_same("beside_writers", "child")
+
+    def test_pages_are_given_up_while_their_region_becomes_private(self):
+        self.assert_managed_same("beside_writers", "advice")
+
+
+class FirstAllocation(Same):
+    """States of a program in which the library has to begin."""
+
+    def test_in_the_constructor_of_a_library_that_the_program_loads(self):
+        code = "import ctypes, signal, sys; signal.alarm(5); ctypes.CDLL(sys.argv[1])"
+        # Python itself begins with smaller allocations.
+        self.assert_same(["/usr/bin/python3", "-c", code, FOLDER / "librun_early.so"],
+                         ["--min-size", "6M"], {"ALLOCATE_IN_CONSTRUCTOR": "1"})
+
+    def test_another_thread_opens_files_meanwhile(self):
+        self.managed(self.assert_same([program("first_allocation"), "files"]))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_programs_that_have_given_up_their_rights_are_left_alone_with_a_line(self):
+        command = [program("first_allocation"), "rights"]
+        done = wherry("run", "--quiet", "--", *command)
+        self.assertEqual((done.stdout, done.returncode), (plain(*command).stdout, 0), done.stderr)
+        if not every_user_may_use_userfaultfd():
+            self.assertIn("wherry", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
 
 class RealPrograms(Same):
@@ -261,15 +381,43 @@ class Interface(Same):
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_programs_whose_system_calls_would_fail_are_left_alone_with_a_line(self):
-        setting = pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip()
-        if setting == "1" or os.access("/dev/userfaultfd", os.R_OK, effective_ids=False) and \
-                pathlib.Path("/dev/userfaultfd").stat().st_mode & 0o004:
+        if every_user_may_use_userfaultfd():
             self.skipTest("every user may use a full userfaultfd here")
         done = plain("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
                      "--bounding-set", "-all", cli_test.PROGRAM, "run", "--", "echo", "hello")
         self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
         self.assertIn("echo runs without Wherry: its system calls would fail", done.stderr)
         self.assertIn("sysctl vm.unprivileged_userfaultfd=1", done.stderr)
+
+    def test_sanitized_programs_are_left_alone_with_a_line(self):
+        text = ("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+                "int main(void) {\n  char* const memory = malloc(8u << 20);\n"
+                "  memset(memory, 3, 8u << 20);\n  printf(\"%d\\n\", memory[5]);\n"
+                "  free(memory);\n  return 7;\n}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "sanitized.c"
+            source.write_text(text)
+            for kind in ("address", "thread", "leak"):
+                with self.subTest(kind=kind):
+                    sanitized = source.with_name(kind)
+                    why_not = compiled(sanitized, source, f"-fsanitize={kind}")
+                    if why_not:
+                        self.skipTest(why_not)
+                    before = plain(sanitized)
+                    if (before.returncode, before.stdout) != (7, "3\n"):
+                        self.skipTest(f"-fsanitize={kind} does not work here: {before.stderr}")
+                    done = wherry("run", "--", sanitized)
+                    self.assertEqual((done.returncode, done.stdout), (7, "3\n"), done.stderr)
+                    self.assertIn(f"{sanitized} runs without Wherry", done.stderr)
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_a_parent_that_ignores_the_ends_of_its_children(self):
+        code = ("import signal, sys\n"
+                "print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN, len(bytes(9 << 20)))\n"
+                "sys.exit(7)\n")
+        done = plain(cli_test.PROGRAM, "run", "--", "/usr/bin/python3", "-c", code,
+                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual((done.returncode, done.stdout), (7, f"True {9 << 20}\n"), done.stderr)
 
     def test_a_trace_is_of_the_program_and_not_of_its_children(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -16,8 +16,13 @@ namespace {
 using nlohmann::json;
 
 // In the order of lib/run/managed_regions.h (Reason).
-constexpr std::array reasons{"mprotect",         "mremap", "mlock", "a mapping at its place",
-                             "madvise or mbind", "fork"};
+constexpr std::array reasons{"mprotect",
+                             "mremap",
+                             "mlock",
+                             "a mapping at its place",
+                             "madvise or mbind",
+                             "fork",
+                             "a thread's stack or a lock that Linux keeps in it"};
 
 // Adds numbers; arrays element by element, objects member by member.
 void add(json& to, const json& from) {

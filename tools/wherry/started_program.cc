@@ -1,17 +1,19 @@
 #include "started_program.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 
 #include "complain.h"
+#include "os/files/fd.h"
 
 namespace wherry::tool {
 namespace {
@@ -32,16 +34,27 @@ void pass_on(int signal, siginfo_t* info, void*) {
   errno = saved_errno;
 }
 
+constexpr std::array passed_on{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
 // From now on signals meant for the program do not end this process.
 void pass_on_signals() {
   struct sigaction action {};
   action.sa_sigaction = pass_on;
   action.sa_flags = SA_SIGINFO;
-  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+  for (const int signal : passed_on) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
     // Already ignored, as under nohup: the program ignores it, too.
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+// In the child, which is the program already.
+void pass_on_no_signals() {
+  for (const int signal : passed_on) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_sigaction == pass_on) ::signal(signal, SIG_DFL);
   }
 }
 
@@ -63,22 +76,51 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
+// A program whose parent ignores the ends of its children leaves no exit code. So this process does
+// not ignore them, and the program does as it would without this tool.
+class NoticedChildren {
+ public:
+  NoticedChildren() {
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &usual, &before_);
+  }
+  // In the child.
+  void restore() const { ::sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
 // Returns the process id, or a negative errno.
 pid_t start(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  std::array<int, 2> failure{};  // the child writes why it could not become the program
+  if (::pipe2(failure.data(), O_CLOEXEC) != 0) return -errno;
+  const impl::Fd failed(failure[0]);
+  impl::Fd to_parent(failure[1]);
+  const NoticedChildren noticed;
   // A signal that arrives now is passed on once the process id is known.
   const BlockedSignals blocked;
-  posix_spawnattr_t attributes;
-  if (const int error = ::posix_spawnattr_init(&attributes)) return -error;
-  ::posix_spawnattr_setsigmask(&attributes, &blocked.before());
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t process = -1;
-  const int error =
-      ::posix_spawnp(&process, arguments[0], nullptr, &attributes, arguments.data(), ::environ);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error != 0) return -error;
+  const pid_t process = ::fork();
+  if (process < 0) return -errno;
+  if (process == 0) {
+    noticed.restore();
+    pass_on_no_signals();
+    ::sigprocmask(SIG_SETMASK, &blocked.before(), nullptr);
+    ::execvp(arguments[0], arguments.data());
+    const int error = errno;
+    (void)!::write(to_parent.get(), &error, sizeof error);
+    ::_exit(exit_not_found);
+  }
+  to_parent.reset();
+  int error = 0;
+  if (::read(failed.get(), &error, sizeof error) == sizeof error) {
+    ::waitpid(process, nullptr, 0);
+    return -error;
+  }
   started = process;
   return process;
 }

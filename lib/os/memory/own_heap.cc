@@ -175,6 +175,19 @@ void* allocate_small(std::uintptr_t start, unsigned sort) {
   return chunk;
 }
 
+bool is_in_range(const void* memory) {
+  const std::uintptr_t start = base.load(std::memory_order_acquire);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return start > refused && address >= start && address < start + range_bytes.load();
+}
+
+// Requires: is_in_range().
+unsigned sort_of(const void* memory) {
+  const std::uintptr_t start = base.load(std::memory_order_acquire);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return sorts[(address - start) / chunk_bytes].load(std::memory_order_acquire);
+}
+
 }  // namespace
 
 void* allocate_own(std::size_t bytes, std::size_t alignment) {
@@ -189,10 +202,8 @@ void* allocate_own(std::size_t bytes, std::size_t alignment) {
 }
 
 bool free_own(void* memory) {
-  const std::uintptr_t start = base.load(std::memory_order_acquire);
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  if (start <= refused || address < start || address >= start + range_bytes.load()) return false;
-  const unsigned sort = sorts[(address - start) / chunk_bytes].load(std::memory_order_acquire);
+  if (!is_in_range(memory)) return false;
+  const unsigned sort = sort_of(memory);
   if (sort >= small_sorts) {
     // Returns the memory to Linux, except the page with the link. errno is preserved for the
     // caller.
@@ -202,8 +213,14 @@ bool free_own(void* memory) {
                 MADV_DONTNEED);
     errno = saved_errno;
   }
-  push(start, sort, memory, memory);
+  push(base.load(std::memory_order_acquire), sort, memory, memory);
   return true;
+}
+
+std::size_t own_bytes(const void* memory) {
+  if (!is_in_range(memory)) return 0;
+  const unsigned sort = sort_of(memory);
+  return sort < small_sorts ? small_size(sort) : large_size(sort);
 }
 
 bool has_own_heap() {

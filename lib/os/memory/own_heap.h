@@ -20,6 +20,8 @@ namespace wherry::impl {
 [[nodiscard]] void* allocate_own(std::size_t bytes, std::size_t alignment);
 // Returns false if the memory is not from this heap.
 [[nodiscard]] bool free_own(void* memory);
+// How many bytes the object may use; 0: it is not from this heap. Requires: it is not free.
+std::size_t own_bytes(const void* memory);
 // Whether the heap's range could be reserved.
 [[nodiscard]] bool has_own_heap();
 // Empty before the first use.

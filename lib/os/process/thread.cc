@@ -43,6 +43,15 @@ void SavedSignals::restore() const {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+void SavedCancellation::disable() {
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_);
+}
+
+void SavedCancellation::restore() const {
+  int before = 0;
+  ::pthread_setcancelstate(saved_, &before);
+}
+
 void name_this_thread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }

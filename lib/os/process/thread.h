@@ -19,9 +19,20 @@ class SavedSignals {
   unsigned long saved_[16];  // a sigset_t
 };
 
-// The same for the lifetime of an object. Threads that are started meanwhile inherit the mask, so
-// the application's signal handlers never run on the library's threads. SIGSEGV and SIGBUS stay
-// unblocked, because host functions run on these threads and access managed memory.
+// Keeps the calling thread from being cancelled, until restore(). The library reaches cancellation
+// points in calls that are none.
+class SavedCancellation {
+ public:
+  void disable();
+  void restore() const;
+
+ private:
+  int saved_;
+};
+
+// As SavedSignals, for the lifetime of an object. Threads that are started meanwhile inherit the
+// mask, so the application's signal handlers never run on the library's threads. SIGSEGV and SIGBUS
+// stay unblocked, because host functions run on these threads and access managed memory.
 class SignalBlock {
  public:
   SignalBlock() { signals_.block(); }
