@@ -12,6 +12,7 @@
 #include "os/process/current_cpu.h"
 #include "os/process/futex.h"
 #include "os/process/thread.h"
+#include "os/process/thread_end.h"
 
 namespace wherry::impl {
 namespace {
@@ -52,17 +53,12 @@ struct AttachedThreads::Mine {
   pid_t thread = 0;
 };
 
-struct AttachedThreads::AtEnd {
-  // The first call in a thread has its destructor called at the thread's end.
-  void begin() {}
-  ~AtEnd() {
-    thread_ends = true;
-    if (mine_.table != nullptr && mine_.table->mark_.is_here()) mine_.table->leave(mine_.thread);
-  }
-};
-
 thread_local AttachedThreads::Mine AttachedThreads::mine_;
-thread_local AttachedThreads::AtEnd AttachedThreads::at_end_;
+
+void AttachedThreads::end(void*) {
+  thread_ends = true;
+  if (mine_.table != nullptr && mine_.table->mark_.is_here()) mine_.table->leave(mine_.thread);
+}
 
 AttachedThreads::AttachedThreads(std::vector<Processor> by_cpu, std::size_t threads_max)
     : by_cpu_(std::move(by_cpu)),
@@ -126,11 +122,6 @@ Processor AttachedThreads::on_cpu(const Slot& slot) const noexcept {
 }
 
 int AttachedThreads::attach(Processor device) {
-  if (!thread_ends) at_end_.begin();
-  return attach_until_detached(device);
-}
-
-int AttachedThreads::attach_until_detached(Processor device) {
   WHERRY_CHECK(!device.is_host() && device.index < max_processors, "processor {}", device.index);
   return enter(static_cast<std::uint32_t>(device.index), nullptr);
 }
@@ -139,13 +130,14 @@ int AttachedThreads::attach_by_cpu() {
   if (!has_cpus_) return ENODEV;
   const std::uint32_t* cpu = current_cpu_word();
   if (cpu == nullptr) return ENOTSUP;
-  if (!thread_ends) at_end_.begin();
   return enter(role_by_cpu, cpu);
 }
 
 int AttachedThreads::enter(std::uint32_t role, const std::uint32_t* cpu) {
   if (!mark_.is_here()) return EPERM;
   if (thread_ends) return ESRCH;
+  static const AtThreadEnd at_end(end);
+  at_end.arm(&mine_);
   WHERRY_CHECK(mine_.table == nullptr || mine_.table == this, "attached to another table");
   const pid_t thread = own_id();
   const LockGuard guard(lock_);

@@ -64,9 +64,6 @@ class AttachedThreads {
   //   EPERM   this is a forked child
   // Requires: a device; no attachment to another table.
   [[nodiscard]] int attach(Processor device);
-  // As attach(), for a thread that calls detach() before it ends. It does not wait for the dynamic
-  // loader: another thread may load a library, and wait for this one meanwhile.
-  [[nodiscard]] int attach_until_detached(Processor device);
   // Also ENODEV: no CPU is a device's; ENOTSUP: the C library does not let Linux tell the CPU.
   [[nodiscard]] int attach_by_cpu();
   // Returns 0, or EINVAL if the thread is not attached.
@@ -96,8 +93,8 @@ class AttachedThreads {
   };
   // The calling thread's attachment.
   struct Mine;
-  // Detaches the calling thread when it ends.
-  struct AtEnd;
+  // Called when the thread ends.
+  static void end(void*);
 
   std::size_t first_slot(pid_t thread) const noexcept;
   std::size_t after(std::size_t slot) const noexcept { return (slot + 1) & (slot_count_ - 1); }
@@ -111,7 +108,6 @@ class AttachedThreads {
   void remove(Slot& slot) REQUIRES(lock_);
 
   static thread_local Mine mine_;
-  static thread_local AtEnd at_end_;
 
   const std::vector<Processor> by_cpu_;
   const bool has_cpus_;  // some CPU is a device's

@@ -50,7 +50,11 @@ void Consolidator::work() {
   std::uint64_t used_ns = thread_cpu_ns();
   int refusals = 0;
   while (const auto noted = engine_.scattered_blocks().take(earliest_ns)) {
-    refusals = consolidate(noted->block, noted->attempts) ? -refusals_max : refusals + 1;
+    const bool enters = consolidate(noted->block, noted->attempts);
+    if (enters)
+      refusals = -refusals_max;
+    else if (noted->attempts == 0)  // a block counts once
+      ++refusals;
     if (refusals == refusals_max) {
       engine_.scattered_blocks().close();
       return;

@@ -24,7 +24,7 @@ class ScatteredBlocks {
   struct Noted {
     BlockIndex block;
     std::uint64_t at_ns;
-    int attempts;  // that did not give it one entry
+    int attempts;  // how often the consolidator has failed to give the block one entry
   };
 
   // Until this is called, nothing is noted, because no thread takes the blocks.

@@ -112,7 +112,7 @@ using Register = int(Handler*, Handler*, Handler*, void*);
 void prepare_forks() {
   static bool is_prepared = false;  // the first call is before the program has threads
   if (std::exchange(is_prepared, true)) return;
-  // No object: the handlers stay also while the program's objects are finished, when it may fork.
+  // They belong to no library, so they stay while destructors run, which may fork.
   (void)Real<"__register_atfork", Register>::get()(before, after_in_parent, after_in_child,
                                                    nullptr);
 }

@@ -33,8 +33,7 @@ ManagedRegions& regions() {
 
 bool is_large(std::size_t bytes) {
   const Settings* const found = settings();
-  if (found == nullptr || (bytes < found->min_bytes && !should_start())) return false;
-  return is_running() && bytes >= found->min_bytes;
+  return found != nullptr && bytes >= found->min_bytes && is_running();
 }
 
 // For Wherry's calls. Null: it is the program's call, or the own heap is full.
@@ -44,8 +43,11 @@ void* own_memory(std::size_t alignment, std::size_t bytes) {
   return impl::allocate_own(bytes, std::max(alignment, usual));
 }
 
-bool is_managed(const void* memory) {
-  return regions().may_contain(reinterpret_cast<std::uintptr_t>(memory));
+// A quick test without a lock. Managed objects begin where blocks do; an allocator may keep small
+// ones in managed mappings.
+bool may_be_managed(const void* memory) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return address % block_bytes == 0 && regions().may_contain(address);
 }
 
 void* next_malloc(std::size_t bytes) {
@@ -74,13 +76,13 @@ void* allocate(std::size_t bytes) {
 
 // Frees what is Wherry's or managed. False: it is the next allocator's.
 bool free_here(void* memory) {
-  return impl::free_own(memory) || (is_managed(memory) && regions().free_object(memory));
+  return impl::free_own(memory) || (may_be_managed(memory) && regions().free_object(memory));
 }
 
 // How many bytes of an object may be used; nothing: it is the next allocator's.
 std::optional<std::size_t> bytes_here(const void* memory) {
   if (const std::size_t bytes = impl::own_bytes(memory)) return bytes;
-  return is_managed(memory) ? regions().object_bytes(memory) : std::nullopt;
+  return may_be_managed(memory) ? regions().object_bytes(memory) : std::nullopt;
 }
 
 void* move_to_new(void* old, std::size_t old_bytes, std::size_t bytes) {
@@ -128,7 +130,7 @@ void* realloc(void* memory, std::size_t bytes) {
       std::free(memory);
       return nullptr;
     }
-    if (is_managed(memory) && regions().resize_object(memory, bytes)) return memory;
+    if (may_be_managed(memory) && regions().resize_object(memory, bytes)) return memory;
     return move_to_new(memory, *old_bytes, bytes);
   }
   if (is_large(bytes)) return move_to_new(memory, next_usable(memory), bytes);

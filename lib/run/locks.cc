@@ -12,8 +12,8 @@
 namespace wherry::run {
 namespace {
 
-// One attribute of a lock; `usual`: its value if the lock is Linux's matter only while threads
-// wait.
+// Whether an attribute of a lock has another value than `usual`, with which Linux does not use the
+// lock's memory itself.
 template <typename Attributes>
 bool differs(const Attributes* attributes, int (*get)(const Attributes*, int*), int usual) {
   int value = usual;

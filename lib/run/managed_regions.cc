@@ -342,15 +342,38 @@ bool ManagedRegions::make_private(Range range, Reason reason) {
   return all;
 }
 
-bool ManagedRegions::has_copy(Range range) const {
+bool ManagedRegions::make_anonymous(std::uintptr_t start, Region& region) {
+  for (auto piece = pieces_.lower_bound(start);
+       piece != pieces_.end() && piece->second.region == start; ++piece) {
+    const std::size_t bytes = piece->second.end - piece->first;
+    auto* const place = reinterpret_cast<std::byte*>(piece->first);
+    void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) return false;
+    // Pages of zeros stay absent.
+    for (std::size_t at = 0; at < bytes; at += page_bytes) {
+      const std::byte* const page = place + at;
+      if (page[0] == std::byte{} && std::memcmp(page, page + 1, page_bytes - 1) == 0) continue;
+      std::memcpy(static_cast<std::byte*>(made) + at, page, page_bytes);
+    }
+    if (::mremap(made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
+      return false;
+  }
+  region.is_copy = false;
+  return true;
+}
+
+void ManagedRegions::make_copies_anonymous() {
+  if (!has_copies_.load(std::memory_order_relaxed)) return;
   const OwnCalls own;
   const Lock lock(lock_);
-  bool found = false;
-  for_each_part(range, [&](Range, std::uintptr_t region) { found |= regions_.at(region).is_copy; });
-  return found;
+  has_copies_ = false;
+  for (auto& [start, region] : regions_)
+    if (region.is_copy && !make_anonymous(start, region)) has_copies_ = true;
 }
 
 bool ManagedRegions::make_region_private(std::uintptr_t start, Region& region, Reason reason) {
+  if (region.is_copy) return make_anonymous(start, region);
   if (region.is_private) return true;
   CUresult result = CUDA_SUCCESS;
   const auto call = [&] { result = wherryMakePrivate(pointer_to(start)); };
@@ -404,6 +427,7 @@ void ManagedRegions::end_fork_in_child() {
   for (auto& [start, region] : regions_) {
     region.is_copy = region.is_copy || !region.is_private;
     region.is_private = true;
+    if (region.is_copy) has_copies_ = true;
   }
   kept_.clear();
   kept_bytes_ = 0;

@@ -102,11 +102,11 @@ class ManagedRegions {
   void note_mapped(Range range);
   // The pages read as zeros from now on. False, and nothing is done: not all of them are managed.
   [[nodiscard]] bool free_pages(Range range);
-  // Makes every region that overlaps the range private. False: there is not enough memory; then
-  // some may be private.
+  // Makes every region that overlaps the range private. In a forked child the copies of such
+  // regions become anonymous memory. False: there is not enough memory; then some may be private.
   [[nodiscard]] bool make_private(Range range, Reason reason);
-  // Whether the range has a part that a forked child got as a copy: it is mapped from a file.
-  bool has_copy(Range range) const;
+  // The same for all copies in a forked child. Without enough memory some stay as they are.
+  void make_copies_anonymous();
   // Private memory of a region has been moved elsewhere by Linux: keeps its addresses.
   void note_moved_away(Range range);
 
@@ -173,6 +173,8 @@ class ManagedRegions {
   // How many bytes of the range are in pieces that are still managed.
   std::size_t managed_bytes(Range range) const;
   bool make_region_private(std::uintptr_t start, Region& region, Reason reason);
+  // Replaces what is mapped from the file with the copies by anonymous memory.
+  bool make_anonymous(std::uintptr_t start, Region& region);
   // The starts of the regions that overlap the range.
   std::vector<std::uintptr_t> regions_in(Range range) const;
   void note_bytes(std::ptrdiff_t change);
@@ -186,6 +188,7 @@ class ManagedRegions {
   std::vector<Kept> kept_;
   std::size_t kept_bytes_ = 0;
   Counts counts_;
+  std::atomic<bool> has_copies_{false};
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX};
   std::atomic<std::uintptr_t> highest_{0};
 };

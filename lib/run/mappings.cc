@@ -93,15 +93,14 @@ int around_holes(Range range, const Call& call) {
   return -1;
 }
 
-bool may_be_managed(const void* caller, void* place, std::size_t bytes, int protection, int flags,
-                    off_t offset) {
+bool may_be_managed(void* place, std::size_t bytes, int protection, int flags, off_t offset) {
   constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS;
   // Managed memory never takes swap space in advance. jemalloc has all its memory by NORESERVE.
   constexpr int allowed = MAP_POPULATE | MAP_NORESERVE;
   const Settings* const found = settings();
   return place == nullptr && found != nullptr && bytes >= found->min_bytes &&
          offset % static_cast<off_t>(page_bytes) == 0 && protection == (PROT_READ | PROT_WRITE) &&
-         (flags & ~allowed) == kind && (is_allocator_code(caller) ? will_run() : is_running());
+         (flags & ~allowed) == kind && is_running();
 }
 
 void* map(const void* caller, void* place, std::size_t bytes, int protection, int flags, int file,
@@ -110,7 +109,7 @@ void* map(const void* caller, void* place, std::size_t bytes, int protection, in
     return Real<"mmap", Mmap>::get()(place, bytes, protection, flags, file, offset);
   };
   if (OwnCalls::active() || is_own_code(caller)) return next();
-  if (may_be_managed(caller, place, bytes, protection, flags, offset)) {
+  if (may_be_managed(place, bytes, protection, flags, offset)) {
     void* const memory = regions().allocate_mapping(bytes);
     if (memory == nullptr) return next();
     if ((flags & MAP_POPULATE) != 0) std::memset(memory, 0, bytes);
@@ -159,22 +158,7 @@ bool is_plain(Range range) {
   return true;
 }
 
-// The copy that a forked child got has been moved by Linux, and is no longer in a region: it
-// becomes anonymous memory, so that it can be dropped and can grow. No other thread knows the place
-// yet.
-void make_anonymous(void* place, std::size_t bytes) {
-  const OwnCalls own;
-  const auto mapping =
-      impl::find_mapping(impl::read_address_map(), reinterpret_cast<std::uintptr_t>(place));
-  if (!mapping || !mapping->readable || !mapping->writable) return;
-  void* const memory = Real<"mmap", Mmap>::get()(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;
-  std::memcpy(memory, place, bytes);
-  (void)Real<"mremap", Mremap>::get()(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-}
-
-// Requires: the range is managed, or is to grow.
+// Requires: the range is managed.
 void* remap(Range old, std::size_t bytes, int flags) {
   void* const memory = reinterpret_cast<void*>(old.start);
   if (bytes <= old.bytes()) {
@@ -216,42 +200,11 @@ int next_madvise(void* memory, std::size_t bytes, int advice) {
   return Real<"madvise", int(void*, std::size_t, int)>::get()(memory, bytes, advice);
 }
 
-// Puts fresh anonymous memory, with the same rights, in the place of what is mapped from a file, as
-// in a forked child: there MADV_DONTNEED would bring back the file's contents, and MADV_FREE is
-// refused. False: there is not enough memory.
-bool drop_copies(Range range) {
-  const OwnCalls own;
-  const std::string text = impl::read_address_map();
-  for (std::uintptr_t at = range.start; at < range.end;) {
-    const auto mapping = impl::find_mapping(text, at);
-    if (!mapping) return false;
-    const std::uintptr_t end = std::min(range.end, mapping->range.end);
-    const int rights = (mapping->readable ? PROT_READ : 0) | (mapping->writable ? PROT_WRITE : 0) |
-                       (mapping->executable ? PROT_EXEC : 0);
-    if (Real<"mmap", Mmap>::get()(reinterpret_cast<void*>(at), end - at, rights,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
-                                  0) == MAP_FAILED)
-      return false;
-    at = end;
-  }
-  return true;
-}
-
-int advise_private(Range range, int advice) {
-  const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE;
-  if (drops && regions().has_copy(range)) {
-    if (drop_copies(range)) return 0;
-    errno = ENOMEM;
-    return -1;
-  }
-  return next_madvise(reinterpret_cast<void*>(range.start), range.bytes(), advice);
-}
-
 int advise_piece(Range piece, int advice) {
   if (regions().is_managed(piece))
     if (const auto result = advise(piece, advice)) return *result;
   if (!regions().make_private(piece, Reason::advice)) return -1;
-  return advise_private(piece, advice);
+  return next_madvise(reinterpret_cast<void*>(piece.start), piece.bytes(), advice);
 }
 
 }  // namespace
@@ -293,15 +246,16 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
     return MAP_FAILED;
   }
   const auto range = pages_of_program(caller, memory, old_bytes);
-  if (range && (bytes > old_bytes || place != nullptr) && regions().has_hole(*range)) {
+  // Linux cuts off what is too long first, also where there are holes.
+  const auto has_hole = [&](Range kept) {
+    return (bytes > old_bytes || place != nullptr) &&
+           regions().has_hole({kept.start, std::min(kept.end, kept.start + bytes)});
+  };
+  if (range && has_hole(*range)) {
     errno = EFAULT;
     return MAP_FAILED;
   }
-  // A copy that a forked child got cannot grow in its file.
-  const bool is_copy = range && regions().has_copy(*range);
-  const bool grows_copy = is_copy && bytes > old_bytes;
-  if (range && (flags & ~MREMAP_MAYMOVE) == 0 && bytes != 0 &&
-      (grows_copy || regions().is_managed(*range)))
+  if (range && (flags & ~MREMAP_MAYMOVE) == 0 && bytes != 0 && regions().is_managed(*range))
     return remap(*range, round_up(bytes, page_bytes), flags);
   if (range && !regions().make_private(*range, Reason::remapping)) {
     errno = ENOMEM;
@@ -314,8 +268,6 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
       is_plain(*range))
     return copy_elsewhere(*range, round_up(bytes, page_bytes));
   constexpr int keeps_old = 4;  // MREMAP_DONTUNMAP
-  if (moved != MAP_FAILED && is_copy && moved != memory)
-    make_anonymous(moved, round_up(bytes, page_bytes));
   if (moved == MAP_FAILED || (flags & keeps_old) != 0) return moved;
   if (moved != memory)
     regions().note_moved_away(*range);
@@ -344,9 +296,8 @@ int madvise(void* memory, std::size_t bytes, int advice) noexcept {
     return around_holes(*range, [&](Range part) { return advise_piece(part, advice); });
   if (range && regions().is_managed(*range))
     if (const auto result = advise(*range, advice)) return *result;
-  return on_private_memory(range, Reason::advice, -1, [&] {
-    return range ? advise_private(*range, advice) : next_madvise(memory, bytes, advice);
-  });
+  return on_private_memory(range, Reason::advice, -1,
+                           [&] { return next_madvise(memory, bytes, advice); });
 }
 
 // POSIX_MADV_DONTNEED must not lose contents: all of its advice is hints.

@@ -22,10 +22,9 @@ struct Code {
 // libwherry.so, its interposers, libwherry_io.so and this library.
 std::array<Code, 8> own_code;
 std::size_t own_count = 0;
-Code allocator_code;
-bool has_program_malloc = false;
+bool has_allocator = false;
 
-// Of the module that has the code at this address, its first one with code; empty: there is none.
+// The loaded segment that has this address; empty: there is none.
 struct Search {
   std::uintptr_t address = 0;
   Code found;
@@ -82,20 +81,16 @@ bool is_own_code(const void* address) {
   return false;
 }
 
-bool is_allocator_code(const void* address) {
-  return allocator_code.has(address);
-}
-
-bool program_has_malloc() {
-  return has_program_malloc;
+bool program_has_allocator() {
+  return has_allocator;
 }
 
 void find_own_code() {
   ::dl_iterate_phdr(note, nullptr);
-  const Code allocator = code_around(::dlsym(RTLD_NEXT, "malloc"));
-  if (!allocator.has(::dlsym(RTLD_NEXT, "gnu_get_libc_version"))) allocator_code = allocator;
   const void* const first = ::dlsym(RTLD_DEFAULT, "malloc");
-  has_program_malloc = !is_own_code(first) && is_defined_at(first);
+  const void* const next = ::dlsym(RTLD_NEXT, "malloc");
+  has_allocator = (!is_own_code(first) && is_defined_at(first)) ||
+                  !code_around(next).has(::dlsym(RTLD_NEXT, "gnu_get_libc_version"));
 }
 
 }  // namespace wherry::run

@@ -12,8 +12,8 @@ namespace wherry::run {
 
 // While one of these lives, the calling thread's calls are Wherry's. They nest. The program's errno
 // is as before afterwards. Meanwhile the program's signal handlers do not run in this thread: they
-// would find its calls taken for Wherry's. And the thread is not cancelled: Wherry reaches
-// cancellation points in calls that are none.
+// would find its calls taken for Wherry's. And the thread is not cancelled: Wherry calls
+// cancellation points within functions that are none.
 class OwnCalls {
  public:
   OwnCalls() : errno_(errno) { begin(); }
@@ -33,9 +33,9 @@ class OwnCalls {
   }
   static void end() {
     if (--depth_ != 0) return;
+    impl::unblock_signals();
     int before = 0;
     ::pthread_setcancelstate(cancel_state_, &before);
-    impl::unblock_signals();
   }
   // All later calls of this thread are Wherry's: a thread of the library.
   static void for_ever() { ++depth_; }
@@ -51,12 +51,9 @@ class OwnCalls {
 // Whether the code at this address belongs to a library of Wherry's. The library also maps and
 // unmaps memory in signal handlers, on threads of the program. False until they have been found.
 bool is_own_code(const void* address);
-// Whether the code at this address belongs to an allocator's library that serves malloc after this
-// one, such as jemalloc's. The C library is none: it does not call its functions by name. False
-// until it has been found.
-bool is_allocator_code(const void* address);
-// Whether the program itself has a malloc, so that this library's is not called.
-bool program_has_malloc();
+// Whether another malloc than the C library's serves the program: its own, or one of a library such
+// as jemalloc's. False until the libraries have been found.
+bool program_has_allocator();
 // Finds where the libraries lie. Call it once, before the program has threads.
 void find_own_code();
 

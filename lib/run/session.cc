@@ -31,7 +31,6 @@ enum class State {
   off
 };
 std::atomic<State> state{State::not_loaded};
-std::atomic<bool> start_is_due{false};
 CUcontext the_context = nullptr;
 std::atomic<bool> is_forked_child{false};
 std::atomic<std::uint64_t> forks{0};
@@ -60,7 +59,7 @@ bool serves_system_calls() {
   CUdeviceptr memory = 0;
   const impl::Fd zeros(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   if (zeros.get() < 0) return true;  // unknown, as after chroot()
-  if (cuMemAllocManaged(&memory, page_bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return false;
+  if (cuMemAllocManaged(&memory, page_bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return true;
   const bool served = ::read(zeros.get(), reinterpret_cast<void*>(memory), 1) == 1;
   (void)cuMemFree(memory);
   if (!served) {
@@ -131,9 +130,9 @@ void write_report() {
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
-  // Later it could hold its allocator's lock whenever it calls, and the C library allocates from
-  // it.
-  if (program_has_malloc()) (void)is_running();
+  // Later the program may hold its allocator's lock whenever it calls mmap, and the C library,
+  // which the start needs, allocates from that allocator.
+  if (program_has_allocator()) (void)is_running();
 }
 
 [[gnu::destructor]] void unload() {
@@ -154,17 +153,6 @@ bool is_running() {
     state.store(now, std::memory_order_release);
   }
   return now == State::running;
-}
-
-bool will_run() {
-  if (OwnCalls::active()) return false;
-  const State now = state.load(std::memory_order_acquire);
-  if (now == State::loaded) start_is_due = true;
-  return now == State::running;
-}
-
-bool should_start() {
-  return start_is_due.load(std::memory_order_relaxed) && state.load() == State::loaded;
 }
 
 bool use_context() {

@@ -1,18 +1,14 @@
 // The library's life in a program that knows nothing of it: it starts at the program's first large
-// allocation, or before its second thread where threads may count as devices, and reports at the
-// end.
+// allocation, or before its second thread where threads may count as devices, or when it is loaded
+// if the C library's malloc does not serve the program; and it reports at the end.
 #pragma once
 
 namespace wherry::run {
 
 // Whether managed memory is to be had now. Starts the library at the first call. False on threads
 // of the library, while another thread starts it, if it cannot start, and in children that were
-// forked after it had begun to start. Requires: the caller holds no lock of an allocator.
+// forked after it had begun to start.
 bool is_running();
-// The same for a thread that may hold one: the next allocation starts the library.
-bool will_run();
-// Whether will_run() has been called and nothing has started the library since.
-bool should_start();
 // The same without a start.
 bool has_started();
 // Makes the calling thread able to allocate managed memory.

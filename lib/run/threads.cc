@@ -32,19 +32,19 @@ std::atomic<unsigned> threads_created{0};
 void keep_stack_private(const pthread_attr_t& attributes) {
   void* stack = nullptr;
   std::size_t bytes = 0;
-  if (::pthread_attr_getstack(&attributes, &stack, &bytes) == 0 && stack != nullptr)
+  // Without a stack the C library answers an address that wraps.
+  const auto start = [&] { return reinterpret_cast<std::uintptr_t>(stack); };
+  if (::pthread_attr_getstack(&attributes, &stack, &bytes) == 0 && start() + bytes > start())
     keep_private(stack, bytes);
 }
 
 void* run(void* given) {
   const std::unique_ptr<Start> owned(static_cast<Start*>(given));
   const Start start = *owned;
-  if (start.is_own) {
+  if (start.is_own)
     OwnCalls::for_ever();
-  } else if (has_started()) {
-    (void)use_context();  // not only in the thread's first allocation, see thread_contexts.h
+  else if (has_started())
     attach_thread(start.index);
-  }
   return start.function(start.argument);
 }
 
@@ -65,6 +65,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   const bool is_own = OwnCalls::active();
   if (!is_own && rules_matter()) (void)is_running();
   if (!is_own && attributes != nullptr) keep_stack_private(*attributes);
+  if (!is_own) ManagedRegions::instance().make_copies_anonymous();
   std::unique_ptr<Start> start;
   try {
     start = std::make_unique<Start>();

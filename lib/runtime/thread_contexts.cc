@@ -1,18 +1,41 @@
 #include "runtime/thread_contexts.h"
 
+#include <utility>
+
+#include "os/process/thread_end.h"
 #include "runtime/driver.h"
 
 namespace wherry::impl {
 
+namespace {
+
+thread_local ThreadContexts* my_contexts = nullptr;
+
+}  // namespace
+
 ThreadContexts& ThreadContexts::mine() {
-  thread_local ThreadContexts contexts;
-  return contexts;
+  static const AtThreadEnd at_end([](void* mine) {
+    my_contexts = nullptr;
+    delete static_cast<ThreadContexts*>(mine);
+  });
+  if (my_contexts == nullptr) {
+    my_contexts = new ThreadContexts;
+    at_end.arm(my_contexts);
+  }
+  return *my_contexts;
 }
 
-// The streams' work still finishes.
-ThreadContexts::~ThreadContexts() {
+struct ThreadContexts::EndStreams {
+  void begin() {}
+  ~EndStreams() {
+    if (my_contexts != nullptr) my_contexts->end_streams();
+  }
+};
+
+void ThreadContexts::end_streams() {
+  const std::vector<OwnStream> streams = std::exchange(streams_, {});
   if (Driver::current() == nullptr) return;  // a forked child: the engines are not ours
-  for (const OwnStream& own : streams_) {
+  for (const OwnStream& own : streams) {
     Driver::current()->captures().forget(*own.stream);
     if (const auto context = own.context.lock()) context->device.engine.destroy_stream(own.stream);
   }
@@ -34,6 +57,8 @@ std::shared_ptr<Stream> ThreadContexts::default_stream(const std::shared_ptr<Con
   for (const OwnStream& own : streams_) {
     if (own.context.lock() == context) return own.stream;
   }
+  thread_local EndStreams at_end;
+  at_end.begin();
   auto stream = context->device.engine.create_stream(context->work, StreamKind::blocking);
   streams_.push_back({context, stream});
   return stream;

@@ -14,7 +14,8 @@ namespace wherry::impl {
 
 class ThreadContexts {
  public:
-  // The calling thread's.
+  // The calling thread's. Does not wait for the dynamic loader, which the thread's first use of an
+  // object with a destructor would. Throws std::bad_alloc.
   static ThreadContexts& mine();
 
   // The top; null when the stack is empty.
@@ -34,8 +35,13 @@ class ThreadContexts {
     std::shared_ptr<Stream> stream;
   };
 
+  // Ends the streams when the process ends, too, or the thread.
+  struct EndStreams;
+
   ThreadContexts() = default;
-  ~ThreadContexts();
+  ~ThreadContexts() { end_streams(); }
+  // The streams' work still finishes.
+  void end_streams();
 
   std::vector<CUcontext> stack_;
   std::vector<OwnStream> streams_;

@@ -45,11 +45,10 @@ void ThreadTarget::start(const WorkerOptions& options) {
         // A failure is not fatal, and all CPUs are permitted, as in devices/worker.cc.
         if (!cpus.empty()) pin_this_thread(cpus);
         this_thread_serves_streams();
-        const int error = attached_.attach_until_detached(Processor::device(ordinal));
+        const int error = attached_.attach(Processor::device(ordinal));
         if (error != 0) error_.store(error);
         starting_.count_down();
         if (error == 0) run(static_cast<unsigned>(i));
-        (void)attached_.detach();  // a kernel may have done that
       });
     }
   }

@@ -41,8 +41,18 @@ void fork_at_end(void) {
   memset(at_end, 4, BYTES);
 }
 
+static void* nothing(void* unused) {
+  return unused;
+}
+
 __attribute__((constructor)) static void begin(void) {
   pthread_atfork(take_lock, give_lock, give_lock);
+  pthread_t thread;
+  if (getenv("THREAD_IN_CONSTRUCTOR") != NULL &&
+      pthread_create(&thread, NULL, nothing, NULL) == 0) {
+    pthread_join(thread, NULL);
+    printf("joined in a constructor\n");
+  }
   if (getenv("ALLOCATE_IN_CONSTRUCTOR") == NULL) return;
   char* const memory = malloc(2 * BYTES);
   memset(memory, 1, 2 * BYTES);

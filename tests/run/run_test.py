@@ -220,6 +220,9 @@ class Forks(Same):
             with self.subTest(kind=kind):
                 self.assert_fork(kind)
 
+    def test_children_change_what_they_got_as_any_memory(self):
+        self.managed(self.assert_same([program("child_copies")]))
+
     def test_a_signal_handler_forks(self):
         self.assert_fork("signal")
 
@@ -261,6 +264,15 @@ class FirstAllocation(Same):
         # Python itself begins with smaller allocations.
         self.assert_same(["/usr/bin/python3", "-c", code, FOLDER / "librun_early.so"],
                          ["--min-size", "6M"], {"ALLOCATE_IN_CONSTRUCTOR": "1"})
+
+    def test_a_thread_of_such_a_constructor_does_not_wait_for_the_loader(self):
+        code = ("import ctypes, signal, sys; signal.alarm(5); a = bytearray(8 << 20); "
+                "ctypes.CDLL(sys.argv[1])")
+        for rule in ("host", "index=1:0"):
+            with self.subTest(rule=rule):
+                self.managed(self.assert_same(
+                    ["/usr/bin/python3", "-c", code, FOLDER / "librun_early.so"],
+                    ["--attach", rule], {"THREAD_IN_CONSTRUCTOR": "1"}))
 
     def test_another_thread_opens_files_meanwhile(self):
         self.managed(self.assert_same([program("first_allocation"), "files"]))

@@ -19,8 +19,8 @@ class SavedSignals {
   unsigned long saved_[16];  // a sigset_t
 };
 
-// Keeps the calling thread from being cancelled, until restore(). The library reaches cancellation
-// points in calls that are none.
+// Keeps the calling thread from being cancelled, until restore(). The library calls cancellation
+// points within functions that are none.
 class SavedCancellation {
  public:
   void disable();
