@@ -1,4 +1,4 @@
-// For programs that a defect could make wait for ever: the program ends after 5 seconds, and no
+// For programs that a defect could make wait for ever: the program ends after 60 seconds, and no
 // forked child outlives it.
 #pragma once
 
@@ -15,7 +15,7 @@
 #define MIB (1ul << 20)
 
 static void limit_time(void) {
-  alarm(5);
+  alarm(60);
 }
 // Called before the constructors of all libraries, which may wait for ever too.
 __attribute__((section(".preinit_array"), used)) static void (*const limit)(void) = limit_time;
@@ -36,11 +36,11 @@ static inline char* map(size_t bytes) {
   return memory;
 }
 
-// The child's exit code, or its signal as a negative number: SIGKILL's if it has not ended after 3
+// The child's exit code, or its signal as a negative number: SIGKILL's if it has not ended after 30
 // seconds. Signal handlers may call this.
 static inline int code_of(pid_t child) {
   if (child < 0) return 1000;
-  const double end = seconds() + 3;
+  const double end = seconds() + 30;
   int status = 0;
   pid_t ended = 0;
   while ((ended = waitpid(child, &status, WNOHANG)) == 0 && seconds() < end) usleep(200);

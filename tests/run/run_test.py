@@ -260,13 +260,13 @@ class FirstAllocation(Same):
     """States of a program in which the library has to begin."""
 
     def test_in_the_constructor_of_a_library_that_the_program_loads(self):
-        code = "import ctypes, signal, sys; signal.alarm(5); ctypes.CDLL(sys.argv[1])"
+        code = "import ctypes, signal, sys; signal.alarm(60); ctypes.CDLL(sys.argv[1])"
         # Python itself begins with smaller allocations.
         self.assert_same(["/usr/bin/python3", "-c", code, FOLDER / "librun_early.so"],
                          ["--min-size", "6M"], {"ALLOCATE_IN_CONSTRUCTOR": "1"})
 
     def test_a_thread_of_such_a_constructor_does_not_wait_for_the_loader(self):
-        code = ("import ctypes, signal, sys; signal.alarm(5); a = bytearray(8 << 20); "
+        code = ("import ctypes, signal, sys; signal.alarm(60); a = bytearray(8 << 20); "
                 "ctypes.CDLL(sys.argv[1])")
         for rule in ("host", "index=1:0"):
             with self.subTest(rule=rule):

@@ -9,7 +9,7 @@
 #include "bounded.h"
 
 #define SLOTS 64
-#define THREADS 4
+#define THREADS 2
 
 static volatile int stop;
 
@@ -18,7 +18,7 @@ static void allocate(unsigned steps) {
   for (unsigned i = 0; i < steps && !stop; ++i) {
     void** const slot = &slots[i % SLOTS];
     free(*slot);
-    *slot = malloc(1000 + i * 7919 % 900000);
+    *slot = malloc(1000 + i * 7919 % 200000);
     memset(*slot, 1, 100);
   }
   for (int i = 0; i < SLOTS; ++i) free(slots[i]);
@@ -35,7 +35,7 @@ static void fork_beside_threads(void) {
   for (int i = 0; i < THREADS; ++i)
     pthread_create(&threads[i], NULL, allocate_in_thread, (void*)UINT32_MAX);
   int failed = 0;
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       allocate(100);
