@@ -45,7 +45,7 @@ void* own_memory(std::size_t alignment, std::size_t bytes) {
 
 // A quick test without a lock. Managed objects begin where blocks do; an allocator may keep small
 // ones in managed mappings.
-bool may_be_managed(const void* memory) {
+bool may_be_managed_object(const void* memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   return address % block_bytes == 0 && regions().may_contain(address);
 }
@@ -76,13 +76,13 @@ void* allocate(std::size_t bytes) {
 
 // Frees what is Wherry's or managed. False: it is the next allocator's.
 bool free_here(void* memory) {
-  return impl::free_own(memory) || (may_be_managed(memory) && regions().free_object(memory));
+  return impl::free_own(memory) || (may_be_managed_object(memory) && regions().free_object(memory));
 }
 
 // How many bytes of an object may be used; nothing: it is the next allocator's.
 std::optional<std::size_t> bytes_here(const void* memory) {
   if (const std::size_t bytes = impl::own_bytes(memory)) return bytes;
-  return may_be_managed(memory) ? regions().object_bytes(memory) : std::nullopt;
+  return may_be_managed_object(memory) ? regions().object_bytes(memory) : std::nullopt;
 }
 
 void* move_to_new(void* old, std::size_t old_bytes, std::size_t bytes) {
@@ -130,7 +130,7 @@ void* realloc(void* memory, std::size_t bytes) {
       std::free(memory);
       return nullptr;
     }
-    if (may_be_managed(memory) && regions().resize_object(memory, bytes)) return memory;
+    if (may_be_managed_object(memory) && regions().resize_object(memory, bytes)) return memory;
     return move_to_new(memory, *old_bytes, bytes);
   }
   if (is_large(bytes)) return move_to_new(memory, next_usable(memory), bytes);

@@ -247,11 +247,8 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   }
   const auto range = pages_of_program(caller, memory, old_bytes);
   // Linux cuts off what is too long first, also where there are holes.
-  const auto has_hole = [&](Range kept) {
-    return (bytes > old_bytes || place != nullptr) &&
-           regions().has_hole({kept.start, std::min(kept.end, kept.start + bytes)});
-  };
-  if (range && has_hole(*range)) {
+  if (range && (bytes > old_bytes || place != nullptr) &&
+      regions().has_hole({range->start, std::min(range->end, range->start + bytes)})) {
     errno = EFAULT;
     return MAP_FAILED;
   }

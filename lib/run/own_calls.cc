@@ -14,9 +14,6 @@ namespace {
 struct Code {
   std::uintptr_t start = 0;
   std::uintptr_t end = 0;
-
-  bool has(std::uintptr_t address) const { return address >= start && address < end; }
-  bool has(const void* address) const { return has(reinterpret_cast<std::uintptr_t>(address)); }
 };
 
 // libwherry.so, its interposers, libwherry_io.so and this library.
@@ -24,29 +21,10 @@ std::array<Code, 8> own_code;
 std::size_t own_count = 0;
 bool has_allocator = false;
 
-// The loaded segment that has this address; empty: there is none.
-struct Search {
-  std::uintptr_t address = 0;
-  Code found;
-};
-
-int find(dl_phdr_info* module, std::size_t, void* given) {
-  auto& search = *static_cast<Search*>(given);
-  for (int i = 0; i < module->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = module->dlpi_phdr[i];
-    const std::uintptr_t start = module->dlpi_addr + segment.p_vaddr;
-    const Code code{start, start + segment.p_memsz};
-    if (segment.p_type != PT_LOAD || !code.has(search.address)) continue;
-    search.found = code;
-    return 1;
-  }
-  return 0;
-}
-
-Code code_around(const void* address) {
-  Search search{reinterpret_cast<std::uintptr_t>(address), {}};
-  ::dl_iterate_phdr(find, &search);
-  return search.found;
+// The start of the module that has this code.
+const void* module_of(const void* code) {
+  Dl_info module{};
+  return ::dladdr(code, &module) != 0 ? module.dli_fbase : nullptr;
 }
 
 // Whether the function is there. A program that is at fixed addresses has a stub for a library's
@@ -76,8 +54,9 @@ int note(dl_phdr_info* module, std::size_t, void*) {
 }  // namespace
 
 bool is_own_code(const void* address) {
+  const auto where = reinterpret_cast<std::uintptr_t>(address);
   for (std::size_t i = 0; i < own_count; ++i)
-    if (own_code[i].has(address)) return true;
+    if (where >= own_code[i].start && where < own_code[i].end) return true;
   return false;
 }
 
@@ -90,7 +69,7 @@ void find_own_code() {
   const void* const first = ::dlsym(RTLD_DEFAULT, "malloc");
   const void* const next = ::dlsym(RTLD_NEXT, "malloc");
   has_allocator = (!is_own_code(first) && is_defined_at(first)) ||
-                  !code_around(next).has(::dlsym(RTLD_NEXT, "gnu_get_libc_version"));
+                  module_of(next) != module_of(::dlsym(RTLD_NEXT, "gnu_get_libc_version"));
 }
 
 }  // namespace wherry::run
