@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "base/signal_blocking.h"
@@ -27,15 +28,23 @@ class OwnCalls {
   static bool active() { return depth_ != 0; }
   // The same for calls that begin in one function and end in another.
   static void begin() {
-    if (depth_++ != 0) return;
-    impl::block_signals();
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+    if (depth_ == 0) {
+      // A handler that runs before this call finds and leaves depth 0.
+      impl::block_signals();
+      ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    ++depth_;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   static void end() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (--depth_ != 0) return;
-    impl::unblock_signals();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     int before = 0;
     ::pthread_setcancelstate(cancel_state_, &before);
+    // Pending signals are delivered here. Their handlers may call begin().
+    impl::unblock_signals();
   }
   // All later calls of this thread are Wherry's: a thread of the library.
   static void for_ever() { ++depth_; }

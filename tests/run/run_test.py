@@ -227,6 +227,13 @@ class Forks(Same):
         self.assert_fork("signal")
 
 
+class SignalHandlers(Case):
+    def test_their_calls_are_the_program_s_at_any_moment(self):
+        done = wherry("run", "--", program("handler_mappings"))
+        self.assertEqual((done.stdout, done.returncode), ("can be cancelled\n", 8), done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^[1-9]\d* beside, 0 elsewhere$")
+
+
 class Threads(Same):
     def assert_managed_same(self, name, *arguments, options=()):
         with self.subTest(name=name, arguments=arguments, options=options):
