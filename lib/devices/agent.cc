@@ -199,6 +199,7 @@ void catch_faults_and_obey(void* pointer) {
   const Prepared& prepared = *static_cast<const Prepared*>(pointer);
   const AgentStart& start = prepared.start;
   const DeviceProcessOptions& options = *start.options;
+  report_exits();
   if (start.guards_snapshot) {
     if (const int error =
             guard_snapshot(start.guard, start.window, start.kept, start.kept_variables))

@@ -45,11 +45,17 @@ void on_exit_call(int code, void*) {
 
 }  // namespace
 
+void report_exits() {
+  // glibc keeps handlers in blocks of 32, and exit() writes to the block of each handler that it
+  // calls. The last of 33 handlers is in a block that this process allocates. The others are never
+  // called.
+  for (int i = 0; i < 33; ++i) ::on_exit(on_exit_call, nullptr);
+}
+
 void install_crash_reports(LaunchBoard& board) {
   reported_board = &board;
   reporting_process = ::getpid();
   catch_fatal_signals(on_fatal_signal);
-  ::on_exit(on_exit_call, nullptr);
 }
 
 bool is_device_process() {

@@ -6,8 +6,11 @@
 
 namespace wherry::impl {
 
-// Installs the handlers of fatal signals and of exit(). To be called once, before anything that
-// could fail.
+// Installs the handler of exit(). To be called once, on the heap that the process keeps, and before
+// guard_snapshot(), because the C library writes to the program's list of handlers.
+void report_exits();
+
+// Installs the handlers of fatal signals. To be called once, before anything that could fail.
 void install_crash_reports(LaunchBoard& board);
 
 // Whether this is the process of a device.

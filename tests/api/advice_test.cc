@@ -14,7 +14,7 @@
 #include "support/locations.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::locations::advice_test {
 
 namespace {
 
@@ -442,3 +442,5 @@ TEST_CASE("threads that advise neighbouring pages do not affect each other", "[a
   for (std::thread& thread : running) thread.join();
   CHECK(wrong == std::array<std::size_t, threads>{});
 }
+
+}  // namespace wherry::test::locations::advice_test

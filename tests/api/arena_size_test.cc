@@ -6,6 +6,8 @@
 #include "base/page.h"
 #include "os/process/resource_limits.h"
 
+namespace wherry::test::arena_size_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -96,3 +98,5 @@ TEST_CASE("where no arena fits into the address space, the message suggests none
   CHECK(has(line, "RLIMIT_AS"));
   CHECK_FALSE(has(line, "WHERRY_ARENA="));
 }
+
+}  // namespace wherry::test::arena_size_test

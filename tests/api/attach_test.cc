@@ -10,7 +10,7 @@
 #include "support/busy.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::attach_test {
 
 namespace {
 
@@ -193,3 +193,5 @@ TEST_CASE("an attachment ends with the allocation", "[api]") {
   CHECK(flags_of(again) == CU_MEM_ATTACH_GLOBAL);
   WHERRY_TRY(cuMemFree(again));
 }
+
+}  // namespace wherry::test::attach_test

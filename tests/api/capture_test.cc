@@ -7,7 +7,7 @@
 
 #include "api/graph_lists.h"
 
-using namespace wherry::test;
+namespace wherry::test::capture_test {
 
 namespace {
 
@@ -366,3 +366,5 @@ TEST_CASE("a thread that ends leaves no capture of its default stream") {
   CHECK(cuMemAlloc(&memory, 64) == CUDA_SUCCESS);
   CHECK(cuMemFree(memory) == CUDA_SUCCESS);
 }
+
+}  // namespace wherry::test::capture_test

@@ -13,7 +13,8 @@
 #include "support/session.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::context_settings_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -320,3 +321,5 @@ TEST_CASE("a thread that waits for an event spins with its context, unless the e
     CHECK(spun);
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }
+
+}  // namespace wherry::test::context_settings_test

@@ -12,7 +12,7 @@
 #include "support/busy.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::context_test {
 
 namespace {
 
@@ -285,3 +285,5 @@ TEST_CASE("many threads can create and release handles at once", "[api]") {
   for (auto& thread : threads) thread.join();
   CHECK(failures == 0);
 }
+
+}  // namespace wherry::test::context_test

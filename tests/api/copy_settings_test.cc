@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+namespace wherry::test::copy_settings_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_CASE("a rank of MPI has small pages unless the program asks for others") {
   ::unsetenv("PMI_RANK");
   ::unsetenv("WHERRY_HUGE_PAGES");
 }
+
+}  // namespace wherry::test::copy_settings_test

@@ -19,7 +19,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::copy_test {
 
 namespace {
 
@@ -648,3 +648,5 @@ TEST_CASE("large copies and fills are complete, whichever backend copies them", 
   CHECK(cuMemFree(managed) == CUDA_SUCCESS);
   CHECK(cuMemFree(device) == CUDA_SUCCESS);
 }
+
+}  // namespace wherry::test::copy_test

@@ -8,7 +8,7 @@
 
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::cudart_properties_test {
 namespace {
 
 const Session& session() {
@@ -172,4 +172,4 @@ TEST_CASE("the runtime API's streams are not captured either") {
   CHECK(cudaThreadExchangeStreamCaptureMode(nullptr) == cudaErrorInvalidValue);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::cudart_properties_test

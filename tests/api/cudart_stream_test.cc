@@ -11,7 +11,7 @@
 #include "support/busy.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::cudart_stream_test {
 
 namespace {
 
@@ -154,3 +154,5 @@ TEST_CASE("memory is attached through the runtime API, to a single stream by def
   CHECK(cudaFree(memory) == cudaSuccess);
   CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
+
+}  // namespace wherry::test::cudart_stream_test

@@ -11,7 +11,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::cudart_test {
 
 namespace {
 
@@ -294,3 +294,5 @@ TEST_CASE("advice through either name of the function is the driver API's", "[ap
   CHECK(cudaMemRangeGetAttributes(data.data(), sizes.data(), attributes.data(), 0, memory.pointer(),
                                   memory.bytes()) == cudaErrorInvalidValue);
 }
+
+}  // namespace wherry::test::cudart_test

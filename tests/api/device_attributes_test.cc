@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::device_attributes_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("attributes agree with the topology of a device", "[api]") {
@@ -62,3 +64,5 @@ TEST_CASE("every attribute of the enumeration has a value, and no other number h
           known);
   }
 }
+
+}  // namespace wherry::test::device_attributes_test

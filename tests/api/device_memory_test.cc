@@ -7,7 +7,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::device_memory_test {
 
 namespace {
 
@@ -375,3 +375,5 @@ TEST_CASE("the runtime API has pools, too", "[api]") {
   CHECK(cudaDeviceGetMemPool(&pool, 0) == cudaSuccess);
   CHECK(cudaDeviceSetMemPool(0, pool) == cudaSuccess);
 }
+
+}  // namespace wherry::test::device_memory_test

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+namespace wherry::test::entry_points_test {
+
 namespace {
 
 template <typename Function>
@@ -130,3 +132,5 @@ TEST_CASE("tables of functions by number do not exist", "[api]") {
   CHECK(cuGetExportTable(nullptr, &number) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuGetExportTable(&table, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
+
+}  // namespace wherry::test::entry_points_test

@@ -17,7 +17,7 @@
 #include "support/descriptors.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::environment_test {
 namespace {
 
 constexpr const char* three_devices = "capacity=64M;capacity=32M;capacity=16M";
@@ -200,4 +200,4 @@ TEST_CASE("without CUDA_LAUNCH_BLOCKING a launch returns before its kernel has f
   }
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::environment_test

@@ -10,7 +10,8 @@
 #include "support/busy.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::event_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -203,3 +204,5 @@ TEST_CASE("events end with their context", "[api]") {
   CHECK(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuEventDestroy(event) == CUDA_ERROR_INVALID_HANDLE);
 }
+
+}  // namespace wherry::test::event_test

@@ -12,7 +12,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::events_test {
 
 namespace {
 
@@ -200,3 +200,5 @@ TEST_CASE("only ranges inside one allocation can be named", "[api]") {
   int local = 0;
   CHECK(wherryNameRange(&local, 1, "a local") == CUDA_ERROR_INVALID_VALUE);
 }
+
+}  // namespace wherry::test::events_test

@@ -19,7 +19,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::failure_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -370,3 +371,5 @@ TEST_CASE("staging memory is released however its stream ends", "[api]") {
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::failure_test

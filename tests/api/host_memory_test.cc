@@ -9,7 +9,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::host_memory_test {
 
 namespace {
 
@@ -236,3 +236,5 @@ TEST_CASE("the runtime API's functions of host memory are those of the driver AP
   CHECK(cudaHostUnregister(own) == cudaSuccess);
   std::free(own);
 }
+
+}  // namespace wherry::test::host_memory_test

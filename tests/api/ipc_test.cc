@@ -11,7 +11,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::ipc_test {
 
 namespace {
 
@@ -251,3 +251,5 @@ TEST_CASE("the runtime API shares memory and events, too", "[api]") {
   CHECK(cudaIpcOpenEventHandle(&event, of_event) == cudaErrorDeviceUninitialized);
   CHECK(cudaEventDestroy(event) == cudaSuccess);
 }
+
+}  // namespace wherry::test::ipc_test

@@ -8,7 +8,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::kernel_message_test {
 
 extern "C" void axpy(const wherryLaunchInfo*, void**) {}
 WHERRY_KERNEL_PARAMS(axpy, sizeof(double*));
@@ -44,3 +44,5 @@ TEST_CASE("the log says that the sizes of a kernel's parameters are declared bes
              Catch::Contains("is no kernel: the sizes of its parameters are not declared; write "
                              "WHERRY_KERNEL_PARAMS(atoi, ...) beside it\n"));
 }
+
+}  // namespace wherry::test::kernel_message_test

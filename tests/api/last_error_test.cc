@@ -18,7 +18,7 @@
 #include "support/locations.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::locations::last_error_test {
 namespace {
 
 using Catch::Contains;
@@ -425,4 +425,4 @@ TEST_CASE("the exception of the C++ interface has the message") {
         "mine: CUDA_ERROR_OUT_OF_MEMORY (out of memory)");
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::locations::last_error_test

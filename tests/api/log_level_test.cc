@@ -10,7 +10,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::log_level_test {
 namespace {
 
 using Catch::Contains;
@@ -112,4 +112,4 @@ TEST_CASE("WHERRY_LOG: an unknown level is refused by one line") {
         "wherry: WHERRY_LOG: 'loud' is no level: off, error, warning, info or debug\n");
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::log_level_test

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+namespace wherry::test::old_symbols_test {
+
 TEST_CASE("unsuffixed symbols have their oldest signatures", "[api]") {
   ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
   unsigned small = 0;
@@ -88,3 +90,5 @@ TEST_CASE("old cuMemAdvise names a device by its number, and the device must exi
   CHECK(cuMemFree_v2(pointer) == CUDA_SUCCESS);
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }
+
+}  // namespace wherry::test::old_symbols_test

@@ -14,7 +14,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::old_wherry_names_test {
 
 static_assert(std::is_same_v<wherryPageInfo_t, wherryPageState>);
 static_assert(std::is_same_v<decltype(&wherryLaunch), decltype(&wherryLaunchKernel)>);
@@ -151,3 +151,5 @@ TEST_CASE("earlier names of functions are symbols of the library", "[api]") {
     CHECK(::dlsym(RTLD_DEFAULT, name) != nullptr);
   }
 }
+
+}  // namespace wherry::test::old_wherry_names_test

@@ -9,7 +9,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::ordinary_use_test {
 
 namespace {
 
@@ -103,3 +103,5 @@ TEST_CASE("memory that became private is not managed any more", "[api]") {
     if (i % 2 == 0) WHERRY_TRY(cuMemFree(other));
   }
 }
+
+}  // namespace wherry::test::ordinary_use_test

@@ -14,7 +14,7 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::pointer_test {
 
 namespace {
 
@@ -344,3 +344,5 @@ TEST_CASE("attributes can be read while other threads allocate and free") {
   for (auto& asker : askers) asker.join();
   CHECK(wrong == 0);
 }
+
+}  // namespace wherry::test::pointer_test

@@ -15,7 +15,7 @@
 #include "support/locations.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::locations::prefetch_test {
 
 namespace {
 
@@ -520,3 +520,5 @@ TEST_CASE("a context that has failed prefetches nothing", "[api]") {
   CHECK(pages.prefetch(device(1)) == CUDA_SUCCESS);
   CHECK(session().wait(0) == CUDA_SUCCESS);
 }
+
+}  // namespace wherry::test::locations::prefetch_test

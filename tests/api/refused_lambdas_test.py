@@ -5,8 +5,12 @@ the message says why.
 Usage: refused_lambdas_test.py INCLUDE CXX...
 """
 
+import pathlib
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from length import some_of  # noqa: E402
 
 # Case: the statement, and words of the message. None: the statement must compile.
 CASES = {
@@ -35,7 +39,8 @@ CASES = {
 def main():
     include, compiler = sys.argv[1], sys.argv[2:]
     problems = []
-    for name, (statement, message) in CASES.items():
+    cases = some_of(CASES.items(), "cases", below_full=0.4)
+    for name, (statement, message) in cases:
         source = ("#include <wherry/wherry.hpp>\n"
                   f"void use(wherry::stream& stream) {{ (void)stream; {statement} }}\n")
         run = subprocess.run(
@@ -47,7 +52,7 @@ def main():
             problems.append(f"{name}: should not compile")
         elif message is not None and message not in run.stderr:
             problems.append(f"{name}: the message does not say '{message}'\n{run.stderr}")
-    print("\n".join(problems) or f"{len(CASES)} lambdas and arrays: all as expected")
+    print("\n".join(problems) or f"{len(cases)} lambdas and arrays: all as expected")
     sys.exit(1 if problems else 0)
 
 

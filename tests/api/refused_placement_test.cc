@@ -11,7 +11,7 @@
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::refused_placement_test {
 
 namespace {
 
@@ -59,3 +59,5 @@ TEST_CASE("where Linux refuses to place memory, advice and prefetches are answer
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::refused_placement_test

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+namespace wherry::test::registered_code_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -65,3 +67,5 @@ TEST_CASE("managed variables get memory once, and are found by it", "[api]") {
   code.end_module(module);
   CHECK_FALSE(code.find_variable(memory.data()));
 }
+
+}  // namespace wherry::test::registered_code_test

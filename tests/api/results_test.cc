@@ -12,7 +12,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::results_test {
 
 namespace {
 
@@ -511,3 +511,5 @@ TEST_CASE("structs that carry their size are filled up to that size", "[api]") {
   CHECK(wherryGetStats(&stats) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryGetStats(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
+
+}  // namespace wherry::test::results_test

@@ -14,7 +14,7 @@
 #include "support/busy.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::staged_copy_test {
 
 namespace {
 
@@ -189,3 +189,5 @@ TEST_CASE("a copy from pageable memory waits for its stream once too many bytes 
   CHECK(cuStreamQuery(s.stream(0)) == CUDA_SUCCESS);
   CHECK(has(device.start(), piece));
 }
+
+}  // namespace wherry::test::staged_copy_test

@@ -13,7 +13,7 @@
 #include "support/busy.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::stream_test {
 
 namespace {
 
@@ -423,3 +423,5 @@ TEST_CASE("a callback without a function, or with flags, is refused", "[api]") {
   CHECK(cuStreamAddCallback(nullptr, nullptr, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuStreamAddCallback(nullptr, Told::callback, nullptr, 1) == CUDA_ERROR_INVALID_VALUE);
 }
+
+}  // namespace wherry::test::stream_test

@@ -26,6 +26,7 @@
 #include "support/waiting.h"
 
 using namespace wherry::test;
+using namespace wherry::test::locations;
 
 namespace {
 
@@ -423,9 +424,9 @@ TEST_CASE("a prefetch keeps contents and rights of the program's memory", "[api]
     REQUIRE(own.data()[i] == 'o');
     REQUIRE(of_file.data()[i] == 'f');
   }
-  CHECK_FALSE(permissions(::getpid(), own.data()).write);
-  CHECK(permissions(::getpid(), own.data() + 4 * page).write);
-  CHECK_FALSE(permissions(::getpid(), of_file.data()).write);
+  CHECK_FALSE(permissions_of(::getpid(), own.data()).write);
+  CHECK(permissions_of(::getpid(), own.data() + 4 * page).write);
+  CHECK_FALSE(permissions_of(::getpid(), of_file.data()).write);
   ::close(file);
 }
 

@@ -11,7 +11,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::thread_attach_test {
 namespace {
 
 // Device 0 is isolated. All CPUs of this machine's nodes count as device 1 or as the host.
@@ -161,4 +161,4 @@ TEST_CASE("a scope attaches its thread, and restores what was before", "[api]") 
   CHECK(mine() == unattached);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::thread_attach_test

@@ -11,7 +11,7 @@
 #include "runtime/topology_text.h"
 #include "support/conditions.h"
 
-namespace wherry::impl {
+namespace wherry::impl::topology_test {
 namespace {
 
 constexpr std::size_t gib = std::size_t{1} << 30;
@@ -353,4 +353,4 @@ TEST_CASE("any text gives either a usable topology or one printable line") {
   }
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::topology_test

@@ -8,7 +8,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-using namespace wherry::test;
+namespace wherry::test::touch_test {
 
 namespace {
 
@@ -156,3 +156,5 @@ TEST_CASE("C++ programs touch the memory of spans", "[api]") {
   array = {};
   CHECK_THROWS_AS(wherry::touch_for_reading(std::span(freed, 1)), wherry::error);
 }
+
+}  // namespace wherry::test::touch_test

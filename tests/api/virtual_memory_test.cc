@@ -14,7 +14,7 @@
 #include "support/session.h"
 #include "support/virtual_memory.h"
 
-using namespace wherry::test;
+namespace wherry::test::virtual_memory_test {
 
 namespace {
 
@@ -667,3 +667,5 @@ TEST_CASE("copies treat mapped memory as host memory where the host may access i
   REQUIRE(cuMemcpyDtoH(back, place + vm_step, 2) == CUDA_SUCCESS);
   CHECK(back[1] == 5);
 }
+
+}  // namespace wherry::test::virtual_memory_test

@@ -4,6 +4,8 @@
 
 #include "runtime/device_uuid.h"
 
+namespace wherry::test::visible_devices_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("a uuid is converted to text", "[api]") {
   for (int i = 0; i < 16; ++i) uuid.bytes[i] = static_cast<char>(0xf0 + i);
   CHECK(uuid_text(uuid) == "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
 }
+
+}  // namespace wherry::test::visible_devices_test

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace wherry::test::wherry_hpp_test {
+
 namespace {
 
 const wherry::runtime& library() {
@@ -327,3 +329,5 @@ TEST_CASE("a device that failed works again after a reset", "[api]") {
   stream.synchronize();
   CHECK(array[2] == 6);
 }
+
+}  // namespace wherry::test::wherry_hpp_test

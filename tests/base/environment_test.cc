@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace wherry::impl {
+namespace wherry::impl::environment_test {
 namespace {
 
 std::vector<std::string> complaints(std::vector<const char*> lines, bool privileged = false) {
@@ -54,4 +54,4 @@ TEST_CASE("a privileged program names the variables that it does not read in one
   CHECK(complaints({"WHERRY_DEVICES=capacity=4M"}, true).empty());
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::environment_test

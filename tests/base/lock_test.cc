@@ -18,6 +18,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
+namespace wherry::test::lock_test {
+
 using namespace wherry::impl;
 using wherry::test::expect;
 using wherry::test::in_fresh_process;
@@ -280,3 +282,5 @@ TEST_CASE(
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::lock_test

@@ -12,6 +12,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
+namespace wherry::test::log_test {
+
 using namespace wherry::impl;
 using wherry::test::expect;
 using wherry::test::in_fresh_process;
@@ -109,3 +111,5 @@ TEST_CASE("a failed check is reported with its values", "[base]") {
   CHECK(outcome.signal == SIGABRT);
   CHECK(outcome.err.find("`value == 4`: the value is 3\n") != std::string::npos);
 }
+
+}  // namespace wherry::test::log_test

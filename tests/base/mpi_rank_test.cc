@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+namespace wherry::test::mpi_rank_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("Slurm alone does not mean MPI") {
   CHECK(is_started_by_mpi());
   forget_ranks();
 }
+
+}  // namespace wherry::test::mpi_rank_test

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+namespace wherry::test::page_mask_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("a mask of a run holds exactly that run") {
@@ -52,3 +54,5 @@ TEST_CASE("set operations and runs agree with a plain bitset") {
     REQUIRE(from_runs == plain);
   }
 }
+
+}  // namespace wherry::test::page_mask_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::page_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("the intersection of two spans holds exactly the pages of both", "[base]") {
@@ -49,3 +51,5 @@ TEST_CASE("rounding keeps multiples and moves all other values to the next multi
   CHECK(round_up(page_size + 1, page_size) == 2 * page_size);
   CHECK(round_down(2 * page_size - 1, page_size) == page_size);
 }
+
+}  // namespace wherry::test::page_test

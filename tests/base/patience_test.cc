@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::patience_test {
+
 namespace {
 
 using namespace wherry::impl;
@@ -75,3 +77,5 @@ TEST_CASE("limits that end in a failure can be disabled, others cannot") {
   CHECK(fails.next_slice_ns() == wait_slice_ns);
   CHECK(goes_on.is_over());
 }
+
+}  // namespace wherry::test::patience_test

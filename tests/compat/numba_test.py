@@ -12,12 +12,14 @@ Usage: numba_test.py COMPAT CASES
 
 import fnmatch
 import json
-import math
 import os
-import random
+import pathlib
 import subprocess
 import sys
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from length import some_of  # noqa: E402
 
 SKIPPED = 77
 PACKAGE = "numba.cuda.tests.cudadrv"
@@ -79,14 +81,6 @@ def listed_cases(path):
     return {pattern: reason.strip() for pattern, reason in rows}
 
 
-def some_of(modules):
-    """With WHERRY_TEST_SCALE below 1 that part of them, a different one each time."""
-    count = math.ceil(len(modules) * min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1))))
-    seed = random.randrange(1 << 32)
-    print(f"{count} of {len(modules)} modules, seed {seed}")
-    return random.Random(seed).sample(modules, count)
-
-
 def main():
     compat, cases = sys.argv[1:]
     installed = subprocess.run([PYTHON, "-c", "import numba"], capture_output=True).returncode == 0
@@ -98,7 +92,7 @@ def main():
     environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1",
                                            "LD_LIBRARY_PATH": compat}
     outcomes = {}
-    modules = some_of(MODULES)
+    modules = some_of(MODULES, "modules")
     for module in modules:
         outcomes |= run_module(module, environment)
 

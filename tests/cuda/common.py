@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from length import some_of  # noqa: E402
+
 DEVICES = {"isolated": "capacity=64M", "coherent": "kind=coherent,capacity=64M"}
 
 

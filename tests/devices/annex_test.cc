@@ -10,7 +10,7 @@
 #include "os/files/memory_file.h"
 #include "support/test_device.h"
 
-namespace wherry::test {
+namespace wherry::test::annex_test {
 namespace {
 
 using impl::Access;
@@ -189,4 +189,4 @@ TEST_CASE("bytes are found in their files for processors that map all of them", 
   CHECK_FALSE(locate(start, start + 1, Processor::host(), Access::read));
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::annex_test

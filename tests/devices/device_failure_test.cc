@@ -15,7 +15,7 @@
 #include "support/test_device.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::device_failure_test {
 
 using Kind = impl::DeviceFailure::Kind;
 
@@ -41,8 +41,9 @@ TEST_CASE("A kernel that accesses an unmapped address ends as illegal address, w
   CHECK(failure->address == 0x1234);
   CHECK(failure->launch_id == id);
   CHECK(failure->kernel == reinterpret_cast<std::uintptr_t>(kernel_that_touches_nothing_good));
-  CHECK_THAT(impl::describe_code_address(failure->kernel),
-             Catch::StartsWith("wherry::test::kernel_that_touches_nothing_good"));
+  CHECK_THAT(
+      impl::describe_code_address(failure->kernel),
+      Catch::StartsWith("wherry::test::device_failure_test::kernel_that_touches_nothing_good"));
 }
 
 TEST_CASE("A kernel that is not exported is named too") {
@@ -190,4 +191,4 @@ TEST_CASE("A process that a kernel forks does not report as the device") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::device_failure_test

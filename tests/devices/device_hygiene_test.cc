@@ -25,7 +25,7 @@
 #include "support/test_device.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::device_hygiene_test {
 namespace {
 
 volatile std::sig_atomic_t child_signals = 0;
@@ -324,4 +324,4 @@ TEST_CASE("Devices start repeatedly beside threads that use malloc and stdio all
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::device_hygiene_test

@@ -20,7 +20,7 @@
 #include "support/child.h"
 #include "support/test_device.h"
 
-namespace wherry::test {
+namespace wherry::test::device_memory_test {
 namespace {
 
 using Kind = impl::DeviceFailure::Kind;
@@ -297,4 +297,4 @@ TEST_CASE("Devices start repeatedly without using up the host's mappings or desc
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::device_memory_test

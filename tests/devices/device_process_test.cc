@@ -19,7 +19,7 @@
 #include "support/test_device.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::device_process_test {
 namespace {
 
 using Kind = impl::DeviceFailure::Kind;
@@ -239,4 +239,4 @@ TEST_CASE("A device starts beside one and beside several threads (time printed)"
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::device_process_test

@@ -30,7 +30,7 @@
 #include "support/waiting.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::device_waits_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -257,4 +257,4 @@ TEST_CASE("A device ends although its agent hangs and the host may no longer sen
   CHECK(outcome.passed());
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::device_waits_test

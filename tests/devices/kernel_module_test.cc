@@ -9,7 +9,7 @@
 #include "devices/late_module.h"
 #include "support/test_device.h"
 
-namespace wherry::test {
+namespace wherry::test::kernel_module_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,4 +89,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::kernel_module_test

@@ -11,7 +11,7 @@
 
 #include "support/conditions.h"
 
-namespace wherry::impl {
+namespace wherry::impl::launch_board_test {
 namespace {
 
 LaunchRequest request(std::uint64_t id, std::size_t items) {
@@ -172,4 +172,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::launch_board_test

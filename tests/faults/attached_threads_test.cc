@@ -24,7 +24,7 @@
 #include "support/conditions.h"
 #include "support/session.h"
 
-namespace wherry::impl {
+namespace wherry::impl::attached_threads_test {
 namespace {
 
 using test::expect;
@@ -319,4 +319,4 @@ TEST_CASE("In a forked child no thread is attached, and none can be") {
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::attached_threads_test

@@ -14,7 +14,7 @@
 #include "support/fake_machine.h"
 #include "trap/fault_board.h"
 
-namespace wherry::test {
+namespace wherry::test::fault_service_test {
 namespace {
 
 constexpr std::uintptr_t base = 0x7000'0000'0000;
@@ -1136,4 +1136,4 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
   CHECK(s.machine.at(2).held() == 0);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::fault_service_test

@@ -6,6 +6,8 @@
 #include <new>
 #include <vector>
 
+namespace wherry::test::postponed_faults_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -54,3 +56,5 @@ TEST_CASE("a fault for which there is no memory is not postponed, and the others
   for (std::uint64_t i = 0; i < kept; ++i) CHECK(postponed.take_due(kept)->page.value == i);
   CHECK_FALSE(postponed.next_due());
 }
+
+}  // namespace wherry::test::postponed_faults_test

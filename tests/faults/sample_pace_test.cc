@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::sample_pace_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -58,3 +60,5 @@ TEST_CASE("a program that marks phases all the time is rarely sampled at the hig
   }
   CHECK(blocks < ms / 4);  // at the high pace it would be 4 in each millisecond
 }
+
+}  // namespace wherry::test::sample_pace_test

@@ -8,6 +8,8 @@
 
 #include "os/process/poll.h"
 
+namespace wherry::test::watchers_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -137,3 +139,5 @@ TEST_CASE("handlers that rest and are called up all the time leave at least one 
   for (std::size_t i = 0; i < handlers; ++i) called += is_kicked(watchers, i) ? 1 : 0;
   CHECK(called >= 1);
 }
+
+}  // namespace wherry::test::watchers_test

@@ -9,7 +9,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::advice_nodes_test {
 
 namespace {
 
@@ -84,3 +84,5 @@ TEST_CASE("from a CPU whose node is not the host's, the current node is the host
     expect(preferred_from_cpu(memory, 2) == 1, "wrong node from CPU 2");
   });
 }
+
+}  // namespace wherry::test::advice_nodes_test

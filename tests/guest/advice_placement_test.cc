@@ -6,7 +6,7 @@
 #include "support/kernel_view.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::advice_placement_test {
 
 namespace {
 
@@ -91,3 +91,5 @@ TEST_CASE("freeing memory removes its preferred node", "[guest]") {
     CHECK(pages_off_node(words, node) == 0);
   }
 }
+
+}  // namespace wherry::test::advice_placement_test

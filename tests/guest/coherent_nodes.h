@@ -20,7 +20,7 @@
 #include "support/kernel_view.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::coherent_nodes {
 
 inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t block_pages = 512;
@@ -112,4 +112,4 @@ inline void prefetch(const Pages& pages, CUmemLocation where) {
   WHERRY_TRY(cuStreamSynchronize(nullptr));
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::coherent_nodes

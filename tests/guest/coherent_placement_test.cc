@@ -2,7 +2,7 @@
 // has them, by Linux's view of the mappings of this process.
 #include "guest/coherent_nodes.h"
 
-using namespace wherry::test;
+namespace wherry::test::coherent_nodes::coherent_placement_test {
 
 TEST_CASE("by default the other nodes are coherent devices", "[guest]") {
   coherent_session("0");
@@ -52,3 +52,5 @@ TEST_CASE("a device that is smaller than its data evicts to the host's node", "[
   for (std::size_t i = 0; i < pages.size(); ++i) ++reported[page_state(&pages[i]).node];
   CHECK(reported == counts);
 }
+
+}  // namespace wherry::test::coherent_nodes::coherent_placement_test

@@ -6,17 +6,33 @@
 
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::commit_limit_test {
 
 namespace {
 
 constexpr std::uint64_t mebibyte = 1 << 20;
 
-void write_setting(const char* path, const char* value) {
-  std::ofstream file(path);
-  file << value << std::flush;
-  REQUIRE(file.good());
-}
+// A setting of Linux, until the end of the object.
+class Setting {
+ public:
+  Setting(const char* path, int value) : path_(path) {
+    std::ifstream(path_) >> before_;
+    write(value);
+  }
+  ~Setting() { write(before_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  void write(int value) const {
+    std::ofstream file(path_);
+    file << value << std::flush;
+    CHECK(file.good());
+  }
+
+  const char* const path_;
+  int before_ = 0;
+};
 
 std::uint64_t committed_bytes() {
   std::ifstream file("/proc/meminfo");
@@ -31,8 +47,8 @@ std::uint64_t committed_bytes() {
 
 TEST_CASE("the library works with strict overcommit", "[guest]") {
   // The virtual machine has 1.5 GiB and no swap.
-  write_setting("/proc/sys/vm/overcommit_ratio", "80");
-  write_setting("/proc/sys/vm/overcommit_memory", "2");
+  const Setting ratio("/proc/sys/vm/overcommit_ratio", 80);
+  const Setting strict("/proc/sys/vm/overcommit_memory", 2);
   const std::uint64_t before = committed_bytes();
   const Session session("capacity=16M;capacity=16M");
   const Managed<std::uint64_t> words(8 * mebibyte / sizeof(std::uint64_t));
@@ -46,3 +62,5 @@ TEST_CASE("the library works with strict overcommit", "[guest]") {
   CHECK(wrong == 0);
   CHECK(committed_bytes() - before < 512 * mebibyte);
 }
+
+}  // namespace wherry::test::commit_limit_test

@@ -9,7 +9,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::copier_placement_test {
 
 namespace {
 
@@ -54,3 +54,5 @@ TEST_CASE("copiers, and the kernel threads that copy for them, run on the host's
   CHECK_FALSE(workers.empty());
   for (const auto& [name, cpus] : workers) CHECK(cpus == cpus_of_node_1);
 }
+
+}  // namespace wherry::test::copier_placement_test

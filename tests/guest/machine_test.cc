@@ -13,6 +13,8 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 
+namespace wherry::test::machine_test {
+
 namespace {
 
 bool has_cpus(int node) {
@@ -69,3 +71,5 @@ TEST_CASE("Linux tracks missing, minor and write-protect faults on shared memory
   CHECK((api.features & UFFD_FEATURE_MINOR_SHMEM) != 0);
   CHECK((api.features & UFFD_FEATURE_WP_HUGETLBFS_SHMEM) != 0);
 }
+
+}  // namespace wherry::test::machine_test

@@ -10,7 +10,7 @@
 #include "support/kernel_view.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::managed_placement_test {
 
 namespace {
 
@@ -124,3 +124,5 @@ TEST_CASE("the kernels of a node without CPUs run on another node's CPUs, and us
   CHECK(cpu[0] >= 0);
   CHECK(page_state(cpu.data()).node == node_of_processor(0));
 }
+
+}  // namespace wherry::test::managed_placement_test

@@ -13,7 +13,7 @@
 #include "os/missing.h"
 #include "runtime/topology.h"
 
-namespace wherry::impl {
+namespace wherry::impl::placement_test {
 namespace {
 
 constexpr std::size_t page = 4096;
@@ -119,4 +119,4 @@ TEST_CASE("this kernel's features are distinguished from those of newer ones", "
     CHECK((features.permissions.userfaultfd_features & UFFD_FEATURE_POISON) == 0);
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::placement_test

@@ -6,7 +6,7 @@
 #include "support/kernel_view.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::prefetch_placement_test {
 
 namespace {
 
@@ -90,3 +90,5 @@ TEST_CASE("the copy of read-mostly memory moves between nodes of the host", "[gu
     CHECK(s.residents(words.data()) == (bit_of(host) | bit_of(device0)));
   }
 }
+
+}  // namespace wherry::test::prefetch_placement_test

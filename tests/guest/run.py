@@ -214,7 +214,7 @@ def main():
         else:
             sys.exit(1)
 
-    names = [pathlib.Path(command[0]).name for command in commands]
+    names = [" ".join([pathlib.Path(program).name, *words]) for program, *words in commands]
     ended = results(output, mark)
     for name, (said, _) in zip(names, ended):
         print(f"== {name}\n{said}", end="")

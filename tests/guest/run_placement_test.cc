@@ -4,8 +4,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "support/conditions.h"
 
 namespace {
 
@@ -56,11 +59,20 @@ void check_placement(const std::string& program) {
   const std::string path = WHERRY_PROGRAMS + program;
   set_balancing(false);
   const Outcome plain = run(program + " alone, Linux moves no pages", path + " 0.5");
-  set_balancing(true);
-  (void)run(program + " alone, Linux balances nodes", path + " 2");
-  for (const std::string policy : {"auto", "migrate-always"}) {
-    const Outcome managed = run(program + " with wherry run, " + policy,
-                                WHERRY_TOOL " run --policy " + policy + " -- " + path + " 3");
+  std::vector<std::string> policies{"auto"};
+  if (wherry::test::scale() >= 1) {
+    set_balancing(true);
+    (void)run(program + " alone, Linux balances nodes", path + " 2");
+    policies.push_back("migrate-always");
+  }
+  for (const std::string& policy : policies) {
+    const auto managed_for = [&](const char* seconds) {
+      return run(program + " with wherry run, " + policy,
+                 WHERRY_TOOL " run --policy " + policy + " -- " + path + " " + seconds);
+    };
+    Outcome managed = managed_for("3");
+    // On a busy machine, few accesses are sampled in that time.
+    if (managed.last.share() < 0.8) managed = managed_for("12");
     CHECK(managed.checksum == plain.checksum);
     CHECK(managed.last.share() >= 0.8);
     CHECK(managed.last.share() >= plain.last.share() + 0.25);

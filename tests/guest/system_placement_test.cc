@@ -22,7 +22,7 @@
 #include "support/session.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::locations::system_placement_test {
 
 namespace {
 
@@ -305,3 +305,5 @@ TEST_CASE("other anonymous memory at the place of memory with a preferred locati
                                     reinterpret_cast<CUdeviceptr>(later.data()), length));
   CHECK(read_mostly == 0);
 }
+
+}  // namespace wherry::test::locations::system_placement_test

@@ -31,7 +31,7 @@
 
 extern "C" void wherry_io_attach();
 
-namespace wherry::test {
+namespace wherry::test::interposed_test {
 namespace {
 
 // The linker omits a library without references. A sanitizer has its own `read`, which calls the
@@ -548,4 +548,4 @@ TEST_CASE("a forked child makes system calls as usual", "[io]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::interposed_test

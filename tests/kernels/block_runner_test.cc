@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+namespace wherry::test::block_runner_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -123,3 +125,5 @@ TEST_CASE("blocks of different sizes run on several workers at once") {
   constexpr unsigned expected = 1 + 33 * 33 + 7 * 7 + 256 * 256 + 64 * 64;
   CHECK(sums == std::vector<unsigned>(4, expected));
 }
+
+}  // namespace wherry::test::block_runner_test

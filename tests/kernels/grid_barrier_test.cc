@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+namespace wherry::test::grid_barrier_test {
+
 using namespace wherry::impl;
 
 TEST_CASE(
@@ -32,3 +34,5 @@ TEST_CASE(
   for (std::thread& worker : workers) worker.join();
   CHECK(wrong == 0);
 }
+
+}  // namespace wherry::test::grid_barrier_test

@@ -33,7 +33,7 @@
 #include "support/descriptors.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::adopted_ranges_test {
 namespace {
 
 using impl::AddressRange;
@@ -492,4 +492,4 @@ TEST_CASE("adopting and giving back leave no mappings behind", "[memory]") {
   CHECK(count_mappings() <= before + 2);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::adopted_ranges_test

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+namespace wherry::test::capacity_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("a pool never reserves more pages than its capacity") {
@@ -206,3 +208,5 @@ TEST_CASE("requests of several threads are all served, and never exceed the capa
   CHECK_FALSE(exceeded);
   CHECK(capacity.reserved() == 0);
 }
+
+}  // namespace wherry::test::capacity_test

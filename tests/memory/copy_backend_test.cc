@@ -23,8 +23,9 @@
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
+namespace wherry::test::copy_backend_test {
+
 using namespace wherry::impl;
-using namespace wherry::test;
 
 namespace {
 
@@ -376,3 +377,5 @@ TEST_CASE("a limit on file sizes that is set later delays one transfer, and lose
     CHECK(outcome.passed());
   }
 }
+
+}  // namespace wherry::test::copy_backend_test

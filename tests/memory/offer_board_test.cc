@@ -12,6 +12,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
+namespace wherry::test::offer_board_test {
+
 using namespace wherry::impl;
 using wherry::test::Child;
 using wherry::test::expect;
@@ -128,3 +130,5 @@ TEST_CASE("a full board accepts no more offers, and has free slots again after o
   board.withdraw(last);
   CHECK(board.post(offer_of(file)));
 }
+
+}  // namespace wherry::test::offer_board_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace wherry::test {
+namespace wherry::test::page_owners_test {
 namespace {
 
 using namespace wherry::impl;
@@ -74,4 +74,4 @@ TEST_CASE("neighbouring allocations are distinguished", "[memory]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::page_owners_test

@@ -19,6 +19,8 @@
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 
+namespace wherry::test::pool_test {
+
 using namespace wherry::impl;
 using wherry::test::allocated_bytes;
 using wherry::test::huge_entries;
@@ -179,3 +181,5 @@ TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be fr
   CHECK(pool.fill({{5}, 1}, data.data()));
   CHECK(*pool.alias({5}) == std::byte{7});
 }
+
+}  // namespace wherry::test::pool_test

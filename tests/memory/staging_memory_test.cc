@@ -6,6 +6,8 @@
 
 #include "base/page.h"
 
+namespace wherry::test::staging_memory_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("staged bytes count until the last reference to them is destroyed", "[memory]") {
@@ -48,3 +50,5 @@ TEST_CASE("no staging memory is returned if Linux has none", "[memory]") {
   CHECK_FALSE(staging.take(std::size_t{1} << 47));
   CHECK(staging.bytes_taken() == 0);
 }
+
+}  // namespace wherry::test::staging_memory_test

@@ -11,7 +11,7 @@
 
 #include "os/files/file_io.h"
 
-namespace wherry::impl {
+namespace wherry::impl::status_board_test {
 namespace {
 
 constexpr std::uint64_t blocks = 1024;
@@ -109,4 +109,4 @@ TEST_CASE("names for which there is no place are counted", "[memory]") {
   CHECK(seen->header.name_slots == shown_names_max);
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::status_board_test

@@ -5,7 +5,7 @@
 
 #include "support/fake_machine.h"
 
-namespace wherry::test {
+namespace wherry::test::access_sampler_test {
 namespace {
 
 constexpr Processor device = Processor::device(0);
@@ -104,4 +104,4 @@ TEST_CASE("blocks of a device that has ended do not count as idle") {
   for (std::uint64_t number = 0; number < blocks; ++number) CHECK_FALSE(s.sampled(number));
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::access_sampler_test

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "support/fake_machine.h"
 
-namespace wherry::test {
+namespace wherry::test::consolidator_test {
 namespace {
 
 constexpr Processor device = Processor::device(0);
@@ -280,4 +280,4 @@ TEST_CASE("a thread that used its time at once waits until its share has grown a
   CHECK(one_percent.use(101 * ms, now) == now + 100 * ms);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::consolidator_test

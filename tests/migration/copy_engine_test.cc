@@ -16,7 +16,7 @@
 #include "policy/fixed_policies.h"
 #include "support/fake_backend.h"
 
-namespace wherry::test {
+namespace wherry::test::copy_engine_test {
 namespace {
 
 constexpr std::uintptr_t base = 0x7000'0000'0000;
@@ -424,4 +424,4 @@ TEST_CASE("a pattern continues from piece to piece") {
   s.check_page_state();
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::copy_engine_test

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace wherry::test {
+namespace wherry::test::decision_log_test {
 namespace {
 
 using impl::DecisionLog;
@@ -81,4 +81,4 @@ TEST_CASE("no reader sees half of a decision, however many threads write") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::decision_log_test

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+namespace wherry::test::eviction_log_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("evictions are read once, in the order in which they were written") {
@@ -63,3 +65,5 @@ TEST_CASE("with several writers and a reader no eviction is lost uncounted, torn
   CHECK_FALSE(twice);
   CHECK(seen.size() + log.dropped() == threads * each);
 }
+
+}  // namespace wherry::test::eviction_log_test

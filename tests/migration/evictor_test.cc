@@ -10,7 +10,7 @@
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 
-namespace wherry::test {
+namespace wherry::test::evictor_test {
 namespace {
 
 constexpr Processor host = Processor::host();
@@ -351,4 +351,4 @@ TEST_CASE("the background thread evicts from a pool that gets full, for the page
   }
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::evictor_test

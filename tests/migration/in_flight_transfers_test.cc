@@ -8,6 +8,8 @@
 #include "migration/at_rest.h"
 #include "os/process/thread.h"
 
+namespace wherry::test::in_flight_transfers_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("pages are in a transfer until it completes, but not for the thread that carries it") {
@@ -53,3 +55,5 @@ TEST_CASE("a thread that waits for pages sleeps until their transfer completes")
   waiter.join();
   CHECK(looks_asleep < 50);
 }
+
+}  // namespace wherry::test::in_flight_transfers_test

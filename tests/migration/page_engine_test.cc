@@ -8,7 +8,7 @@
 #include "support/conditions.h"
 #include "support/fake_machine.h"
 
-namespace wherry::test {
+namespace wherry::test::page_engine_test {
 namespace {
 
 constexpr Processor host = Processor::host();
@@ -450,4 +450,4 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
   s.check();
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::page_engine_test

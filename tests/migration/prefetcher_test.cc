@@ -16,7 +16,7 @@
 #include "support/fake_backend.h"
 #include "support/waiting.h"
 
-namespace wherry::test {
+namespace wherry::test::prefetcher_test {
 namespace {
 
 constexpr std::uintptr_t base = 0x7000'0000'0000;
@@ -502,4 +502,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::prefetcher_test

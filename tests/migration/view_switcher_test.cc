@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "support/fake_machine.h"
 
-namespace wherry::test {
+namespace wherry::test::view_switcher_test {
 namespace {
 
 constexpr Processor host = Processor::host();
@@ -346,4 +346,4 @@ TEST_CASE("a device that does not answer does not block changes of other process
   CHECK(s.machine.at(1).view({0}) == 0);
   s.check();
 }
-}  // namespace wherry::test
+}  // namespace wherry::test::view_switcher_test

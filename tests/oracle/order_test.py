@@ -11,12 +11,12 @@ With WHERRY_TEST_SCALE below 1 only some of the streams with pending work are te
 Usage: order_test.py ROOT COMPAT CC...
 """
 
-import math
-import os
 import pathlib
-import random
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from length import some_of  # noqa: E402
 
 from answers import ask, build_oracle, compare, find_oracle, oracle_answers
 
@@ -41,17 +41,10 @@ def left_out(cases, streams):
                    for question in questions) + ","
 
 
-def choose_streams():
-    seed = int(os.environ.get("WHERRY_TEST_SEED", random.randrange(2**32)))
-    count = math.ceil(len(STREAMS) * min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1))))
-    print(f"WHERRY_TEST_SEED={seed}: {count} of {len(STREAMS)} streams")
-    return random.Random(seed).sample(STREAMS, max(count, 1))
-
-
 def main():
     root, compat, compiler = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
     oracle = find_oracle(root)
-    streams = choose_streams()
+    streams = some_of(STREAMS, "streams")
     all_cases = oracle_answers(next(oracle.glob("order-*-h100.tsv")).read_text())
     expected = {case: answer for case, answer in all_cases.items() if stream_of(case) in streams}
     with tempfile.TemporaryDirectory() as name:

@@ -76,7 +76,7 @@ extern "C" void store_byte(void*, unsigned char);
 extern "C" void (*__sysv_signal(int, void (*)(int)) noexcept)(int);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-namespace wherry::impl {
+namespace wherry::impl::access_faults_test {
 namespace {
 
 using test::scaled;
@@ -1223,4 +1223,4 @@ TEST_CASE("Faults, crashes that are caught, and changes of the action work concu
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::access_faults_test

@@ -10,7 +10,7 @@
 
 #include "os/memory/address_map.h"
 
-namespace wherry::impl {
+namespace wherry::impl::address_mask_test {
 namespace {
 
 TEST_CASE("Lines of the address map are read field by field") {
@@ -91,4 +91,4 @@ TEST_CASE("The parts of a range that no other range covers are found, in order")
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::address_mask_test

@@ -15,6 +15,8 @@
 #include "support/descriptors.h"
 #include "support/session.h"
 
+namespace wherry::test::fd_test {
+
 using namespace wherry::impl;
 using wherry::test::expect;
 using wherry::test::open_descriptors;
@@ -126,3 +128,5 @@ TEST_CASE("a child has no descriptor that other threads close during the fork", 
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::fd_test

@@ -18,6 +18,8 @@
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
+namespace wherry::test::huge_tmpfs_test {
+
 using namespace wherry;
 using namespace wherry::impl;
 using test::expect;
@@ -114,3 +116,5 @@ TEST_CASE("what forbids a tmpfs of its own is named, and nothing is left") {
            reason_of(made));
   });
 }
+
+}  // namespace wherry::test::huge_tmpfs_test

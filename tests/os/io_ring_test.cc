@@ -17,6 +17,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
+namespace wherry::test::io_ring_test {
+
 using namespace wherry::impl;
 using wherry::test::expect;
 
@@ -163,3 +165,5 @@ TEST_CASE("a ring does not use the number of a closed standard stream", "[os]") 
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::io_ring_test

@@ -9,6 +9,8 @@
 
 #include "os/process/process.h"
 
+namespace wherry::test::memory_limit_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -152,3 +154,5 @@ TEST_CASE("what is available is the machine's rest, or less where a group permit
   root.write("sys/fs/cgroup/job/memory.current", 13 * mib);
   CHECK(available_memory(root.path()) == 3 * mib);
 }
+
+}  // namespace wherry::test::memory_limit_test

@@ -12,7 +12,7 @@
 
 #include "os/files/fd.h"
 
-namespace wherry::impl {
+namespace wherry::impl::numa_test {
 namespace {
 
 constexpr std::size_t bytes = std::size_t{1} << 20;
@@ -183,4 +183,4 @@ TEST_CASE("a thread's placement ends with its scope, and leaves the thread's own
   REQUIRE(::set_mempolicy(MPOL_DEFAULT, nullptr, 0) == 0);
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::numa_test

@@ -15,6 +15,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
+namespace wherry::test::other_process_test {
+
 using namespace wherry::impl;
 using wherry::test::Child;
 using wherry::test::expect;
@@ -107,3 +109,5 @@ TEST_CASE("the file of another process is opened only if it is the identified on
   CHECK(open_file_of(child.pid(), 1000, identity, O_RDWR).error == ENOENT);
   CHECK(open_file_of(no_process, file.get(), identity, O_RDWR).error == ENOENT);
 }
+
+}  // namespace wherry::test::other_process_test

@@ -11,6 +11,8 @@
 #include "base/page.h"
 #include "os/memory/mapping.h"
 
+namespace wherry::test::own_memory_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -65,3 +67,5 @@ TEST_CASE("nothing is read behind the end of a thread's stack", "[os]") {
     }
   }).join();
 }
+
+}  // namespace wherry::test::own_memory_test

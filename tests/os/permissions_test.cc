@@ -27,7 +27,7 @@
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
-namespace wherry::impl {
+namespace wherry::impl::permissions_test {
 namespace {
 
 using test::expect;
@@ -278,4 +278,4 @@ TEST_CASE("the best permitted access is chosen") {
   CHECK(with({userfaultfd, userfaultfd_device, userfaultfd_user_mode}) == UffdAccess::full);
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::permissions_test

@@ -8,6 +8,8 @@
 
 #include "base/page.h"
 
+namespace wherry::test::presence_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("pages that may not be written or do not exist are not created") {
   CHECK(create_pages(memory.part(7, 1)) == ENOMEM);
   CHECK(absent_pages(memory.part(6, 2)).empty());
 }
+
+}  // namespace wherry::test::presence_test

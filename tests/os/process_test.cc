@@ -16,7 +16,7 @@
 #include "base/patience.h"
 #include "support/child.h"
 
-namespace wherry::impl {
+namespace wherry::impl::process_test {
 namespace {
 
 // Runs one more thread during its lifetime.
@@ -153,4 +153,4 @@ TEST_CASE("Fork handlers of the application run around a sibling, as around fork
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::process_test

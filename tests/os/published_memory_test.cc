@@ -9,7 +9,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::impl {
+namespace wherry::impl::published_memory_test {
 
 TEST_CASE("a forked process sees changes of published memory, and cannot write to it") {
   constexpr std::size_t bytes = 8192;
@@ -35,4 +35,4 @@ TEST_CASE("a forked process sees changes of published memory, and cannot write t
   CHECK(outcome.passed());
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::published_memory_test

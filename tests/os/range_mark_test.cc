@@ -10,6 +10,8 @@
 #include "support/descriptors.h"
 #include "support/session.h"
 
+namespace wherry::test::range_mark_test {
+
 using namespace wherry::impl;
 using wherry::test::Child;
 using wherry::test::expect;
@@ -70,3 +72,5 @@ TEST_CASE("the mark of a process that is killed is removed", "[os]") {
   }
   CHECK(!is_range_marked(file.get(), 0, 1));
 }
+
+}  // namespace wherry::test::range_mark_test

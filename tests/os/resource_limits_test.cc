@@ -9,6 +9,8 @@
 #include "os/files/memory_file.h"
 #include "os/memory/mapping.h"
 
+namespace wherry::test::resource_limits_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -51,3 +53,5 @@ TEST_CASE("the address space in use is what Linux counts") {
   const Mapping reserved = Mapping::reserve(std::size_t{1} << 30, 4096);
   CHECK(address_space_in_use() - before >= std::size_t{1} << 30);
 }
+
+}  // namespace wherry::test::resource_limits_test

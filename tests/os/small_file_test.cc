@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+namespace wherry::test::small_file_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("a small file is read as a whole; anything else is refused, and nothing changes") {
@@ -28,3 +30,5 @@ TEST_CASE("a small file is read as a whole; anything else is refused, and nothin
   CHECK(text == "text\nof 16 bytes\n");
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace wherry::test::small_file_test

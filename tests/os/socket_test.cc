@@ -9,7 +9,7 @@
 
 #include "base/patience.h"
 
-namespace wherry::impl {
+namespace wherry::impl::socket_test {
 namespace {
 
 std::array<std::byte, 4> message(int value) {
@@ -67,4 +67,4 @@ TEST_CASE("A message of another size is refused") {
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::socket_test

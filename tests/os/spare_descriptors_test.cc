@@ -8,6 +8,8 @@
 #include "support/child.h"
 #include "support/session.h"
 
+namespace wherry::test::spare_descriptors_test {
+
 using namespace wherry::impl;
 using wherry::test::expect;
 
@@ -58,3 +60,5 @@ TEST_CASE("descriptors stay where they are if the limit cannot be raised", "[os]
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::spare_descriptors_test

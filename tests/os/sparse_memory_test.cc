@@ -7,6 +7,8 @@
 
 #include "os/memory/address_map.h"
 
+namespace wherry::test::sparse_memory_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -51,3 +53,5 @@ TEST_CASE("the last bytes of bookkeeping memory are usable, whatever its size") 
     memory.data()[0] = std::byte{1};
   }
 }
+
+}  // namespace wherry::test::sparse_memory_test

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace wherry::impl {
+namespace wherry::impl::userfaultfd_remedy_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -59,4 +59,4 @@ TEST_CASE("limits that prevent the request are named") {
   CHECK_THAT(remedy_of(refused(EMFILE)), Contains("ulimit -n"));
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::userfaultfd_remedy_test

@@ -5,6 +5,8 @@
 #include <map>
 #include <random>
 
+namespace wherry::test::address_space_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("small allocations share a 2 MiB chunk on 64 KiB boundaries, large ones start on 2 MiB") {
@@ -202,3 +204,5 @@ TEST_CASE(
   CHECK(space.allocate(4096, 0)->offset < 12 * gib);
   CHECK(space.allocate(gib, 0, device));
 }
+
+}  // namespace wherry::test::address_space_test

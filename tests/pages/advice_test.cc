@@ -7,6 +7,8 @@
 
 #include "support/conditions.h"
 
+namespace wherry::test::advice_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -209,3 +211,5 @@ TEST_CASE("the pinned pages of a block are reported, and unpinned ones are not")
   CHECK(map.pinned({0}).none());
   CHECK(map.pinned({1}).none());
 }
+
+}  // namespace wherry::test::advice_test

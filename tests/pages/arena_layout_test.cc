@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+namespace wherry::test::arena_layout_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -97,3 +99,5 @@ TEST_CASE("a copy has the same placed pages, and placing fails before the last p
   CHECK(layout.find_place(base / 2, 13 * block_size));
   CHECK_FALSE(layout.find_place(base / 2, 14 * block_size));
 }
+
+}  // namespace wherry::test::arena_layout_test

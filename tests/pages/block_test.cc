@@ -4,6 +4,8 @@
 
 #include "pages/block_directory.h"
 
+namespace wherry::test::block_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("metadata takes at most a thousandth of the memory that it describes")
   for (int processors = 2; processors <= max_processors; ++processors)
     CHECK(BlockDirectory(1, processors).bytes_per_block() * 1000 <= block_size);
 }
+
+}  // namespace wherry::test::block_test

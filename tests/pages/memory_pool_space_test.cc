@@ -9,7 +9,7 @@
 #include "base/page.h"
 #include "support/conditions.h"
 
-namespace wherry::test {
+namespace wherry::test::memory_pool_space_test {
 namespace {
 
 using namespace wherry::impl;
@@ -240,4 +240,4 @@ TEST_CASE("random programs agree with a model of pages", "[pages]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::memory_pool_space_test

@@ -10,6 +10,8 @@
 #include "base/page.h"
 #include "support/conditions.h"
 
+namespace wherry::test::memory_records_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -166,3 +168,5 @@ TEST_CASE("a lookup returns one record, never parts of two successive ones") {
   for (auto& reader : readers) reader.join();
   CHECK(mixed == 0);
 }
+
+}  // namespace wherry::test::memory_records_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace wherry::test {
+namespace wherry::test::minimum_residency_test {
 namespace {
 
 using namespace wherry::impl;
@@ -69,4 +69,4 @@ TEST_CASE("a minimum residency of some time ago has ended") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::minimum_residency_test

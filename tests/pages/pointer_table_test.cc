@@ -10,6 +10,8 @@
 #include "base/page.h"
 #include "support/conditions.h"
 
+namespace wherry::test::pointer_table_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -125,3 +127,5 @@ TEST_CASE("a concurrent reader finds the ranges that stay") {
   reader.join();
   CHECK(wrong == 0);
 }
+
+}  // namespace wherry::test::pointer_table_test

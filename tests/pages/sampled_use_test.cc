@@ -5,6 +5,8 @@
 
 #include "support/conditions.h"
 
+namespace wherry::test::sampled_use_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -94,3 +96,5 @@ TEST_CASE("a block whose use becomes steady moves quickly again") {
   for (int i = 0; i < 200; ++i) CHECK_FALSE(use.note(device, device));
   CHECK(samples_until_move(use, host, device) == SampledUse::lead_needed);
 }
+
+}  // namespace wherry::test::sampled_use_test

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+namespace wherry::test::stripes_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -105,3 +107,5 @@ TEST_CASE("with one file the striped order is the order of addresses") {
   }
   CHECK(order.empty());
 }
+
+}  // namespace wherry::test::stripes_test

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+namespace wherry::test::system_memory_books_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -73,3 +75,5 @@ TEST_CASE("only the span that was looked at is compared") {
   CHECK_FALSE(is_read_mostly(books, 11));
   CHECK(is_read_mostly(books, 12));
 }
+
+}  // namespace wherry::test::system_memory_books_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace wherry::test {
+namespace wherry::test::adaptive_policy_test {
 namespace {
 
 using impl::AccessCosts;
@@ -332,4 +332,4 @@ TEST_CASE("the program may set the cost of other processors' memory") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::adaptive_policy_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::advice_rules_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -192,3 +194,5 @@ TEST_CASE("a pinned page stays where it is, whatever the other advice, and gets 
   // No page moves, so all of them are mapped at once.
   CHECK(decision.region == facts.stretch);
 }
+
+}  // namespace wherry::test::advice_rules_test

@@ -10,7 +10,7 @@
 
 #include "support/conditions.h"
 
-namespace wherry::test {
+namespace wherry::test::density_tree_test {
 namespace {
 
 using impl::PageMask;
@@ -118,4 +118,4 @@ TEST_CASE("the threshold sets the density above which pages come along") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::density_tree_test

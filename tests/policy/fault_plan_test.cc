@@ -5,6 +5,8 @@
 #include "migration/locked_block.h"
 #include "pages/block_directory.h"
 
+namespace wherry::test::fault_plan_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -221,3 +223,5 @@ TEST_CASE("a plan says whether the reservation is for more than a region") {
   s.facts.evicted = true;
   CHECK(s.plan(block).is_for_many);
 }
+
+}  // namespace wherry::test::fault_plan_test

@@ -5,7 +5,7 @@
 
 #include "policy/advice_rules.h"
 
-namespace wherry::test {
+namespace wherry::test::policies_test {
 namespace {
 
 using impl::BlockHistory;
@@ -130,4 +130,4 @@ TEST_CASE("advice takes precedence over every policy") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::policies_test

@@ -5,7 +5,10 @@
 
 #include "runtime/node_speeds.h"
 
+namespace wherry::test::policy_machine_test {
+
 using namespace wherry::impl;
+using impl::policy_machine;
 
 namespace {
 
@@ -84,3 +87,5 @@ TEST_CASE("a text that is no list of speeds is refused with its line") {
   for (const char* line : {"0 0", "0 0 -5", "0 0 nan", "0 0 inf", "0 -1 5", "x 0 5", "0 0 5 6"})
     CHECK(refusal(good + "# a comment\n" + line + "\n") == "line 4 is not two nodes and a speed");
 }
+
+}  // namespace wherry::test::policy_machine_test

@@ -9,6 +9,8 @@
 #include "access_trace.h"
 #include "reference_replacement.h"
 
+namespace wherry::test::replacement_test {
+
 using namespace wherry::impl;
 using namespace wherry::tool;
 
@@ -174,3 +176,5 @@ TEST_CASE("random calls leave links and sizes consistent") {
     if (s.replacement.size() != 0) CHECK(held[s.replacement.victim().value()]);
   }
 }
+
+}  // namespace wherry::test::replacement_test

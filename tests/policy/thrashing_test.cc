@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace wherry::test {
+namespace wherry::test::thrashing_test {
 namespace {
 
 using impl::AccessCosts;
@@ -280,4 +280,4 @@ TEST_CASE("pages of a block thrash independently") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::thrashing_test

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace wherry::test {
+namespace wherry::test::uvm_policy_test {
 namespace {
 
 using impl::BlockHistory;
@@ -251,4 +251,4 @@ TEST_CASE("without detection no history is kept") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::uvm_policy_test

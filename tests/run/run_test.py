@@ -16,12 +16,14 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tools"))
+sys.path[:0] = [str(pathlib.Path(__file__).parent.parent / name) for name in ("support", "tools")]
 import cli_test  # noqa: E402
 from cli_test import Case, wherry  # noqa: E402
+from length import IS_SHORT, SCALE  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCALE = float(os.environ.get("WHERRY_TEST_SCALE", "1"))
+# Of the random sequences of calls.
+STEPS = 100 if IS_SHORT else 300
 SEED = int(os.environ.get("WHERRY_TEST_SEED", "1"))
 FOLDER = pathlib.Path()
 
@@ -94,7 +96,7 @@ class MemoryCalls(Same):
             seed = SEED * 1000 + i
             with self.subTest(seed=seed, options=options):
                 report = self.managed(self.assert_same(
-                    [program("memory_calls"), seed, 300], options, environment))
+                    [program("memory_calls"), seed, STEPS], options, environment))
                 for j, times in enumerate(report["made_private"]):
                     made_private[j] += times
         return made_private

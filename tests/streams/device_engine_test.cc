@@ -11,9 +11,10 @@
 #include "streams/serving_thread.h"
 #include "support/conditions.h"
 
+namespace wherry::test::device_engine_test {
+
 using namespace wherry::impl;
 using namespace std::chrono_literals;
-using namespace wherry::test;
 
 TEST_CASE("a kernel on an idle stream is posted to the device when launch returns", "[streams]") {
   Bench bench;
@@ -824,3 +825,5 @@ TEST_CASE("a stream is ready if new work would begin at once", "[streams]") {
   bench.finish(2);
   CHECK(bench.engine.is_ready(legacy));
 }
+
+}  // namespace wherry::test::device_engine_test

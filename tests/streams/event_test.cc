@@ -12,9 +12,10 @@
 #include "streams/device_engine.h"
 #include "support/conditions.h"
 
+namespace wherry::test::event_test {
+
 using namespace wherry::impl;
 using namespace std::chrono_literals;
-using namespace wherry::test;
 
 namespace {
 
@@ -514,3 +515,5 @@ TEST_CASE("a thousand random programs of streams and events run in the order of 
     REQUIRE(Program(seed).run() == "");
   }
 }
+
+}  // namespace wherry::test::event_test

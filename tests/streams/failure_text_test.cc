@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+namespace wherry::test::failure_text_test {
+
 using namespace wherry::impl;
 
 TEST_CASE("the message about a crash names device, process, kernel and address", "[streams]") {
@@ -30,3 +32,5 @@ TEST_CASE("the message about another end says what ended the process", "[streams
   failure.kind = DeviceFailure::Kind::lost;
   CHECK_THAT(describe_failure(0, 1, failure, 0), Catch::Contains("killed"));
 }
+
+}  // namespace wherry::test::failure_text_test

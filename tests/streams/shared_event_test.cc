@@ -10,6 +10,8 @@
 #include "support/session.h"
 #include "support/waiting.h"
 
+namespace wherry::test::shared_event_test {
+
 using namespace wherry::impl;
 using wherry::test::Child;
 using wherry::test::comes_true;
@@ -134,3 +136,5 @@ TEST_CASE("a file that is no shared event is refused", "[streams]") {
   REQUIRE(::ftruncate(file.get(), static_cast<off_t>(SharedEvent::bytes())) == 0);
   CHECK(SharedEvent::of(duplicate_fd(file.get())) == nullptr);
 }
+
+}  // namespace wherry::test::shared_event_test

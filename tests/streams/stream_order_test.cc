@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace wherry::test {
+namespace wherry::test::stream_order_test {
 namespace {
 
 using namespace wherry::impl;
@@ -33,4 +33,4 @@ TEST_CASE("of many streams the oldest moments are forgotten", "[streams]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::stream_order_test

@@ -27,7 +27,7 @@
 #include "support/session.h"
 #include "support/waiting.h"
 
-namespace wherry::impl {
+namespace wherry::impl::thread_target_test {
 namespace {
 
 using test::comes_true;
@@ -323,4 +323,4 @@ TEST_CASE("A program exits while kernels run forever", "[streams]") {
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::impl::thread_target_test

@@ -9,7 +9,7 @@
 #include "stress/shared_pages.h"
 #include "support/conditions.h"
 
-namespace wherry::test {
+namespace wherry::test::advice_concurrency_test {
 namespace {
 
 constexpr std::uint64_t accesses_wanted = 2'000'000;
@@ -75,4 +75,4 @@ TEST_CASE("nothing is lost, torn or overtaken while advice changes under all pro
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::advice_concurrency_test

@@ -20,7 +20,7 @@
 #include "support/conditions.h"
 #include "support/soak.h"
 
-namespace wherry::test {
+namespace wherry::test::api_model_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -146,4 +146,4 @@ TEST_CASE("random programs on the whole API agree with a model in plain memory",
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::api_model_test

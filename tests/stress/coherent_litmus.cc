@@ -8,7 +8,7 @@
 
 #include "stress/course.h"
 
-namespace wherry::test {
+namespace wherry::test::coherent_litmus_test {
 namespace {
 
 // Several workers each, because a thread that is not waiting for a fault can see states that a
@@ -171,4 +171,4 @@ TEST_CASE("evicting pages in use from a coherent device loses and reorders nothi
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::coherent_litmus_test

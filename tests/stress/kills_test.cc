@@ -23,7 +23,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::kills_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -352,4 +352,4 @@ TEST_CASE(
   CHECK(outcome.passed());
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::kills_test

@@ -12,7 +12,7 @@
 #include "stress/course.h"
 #include "support/conditions.h"
 
-namespace wherry::test {
+namespace wherry::test::litmus_test {
 namespace {
 
 using Kind = impl::AdviceChange::Kind;
@@ -432,4 +432,4 @@ TEST_CASE("prefetching pages that are mapped remotely loses and reorders nothing
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::litmus_test

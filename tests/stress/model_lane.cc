@@ -12,7 +12,6 @@ namespace {
 
 using Kind = OperationKind;
 
-constexpr std::size_t word = sizeof(std::uint64_t);
 enum : unsigned {
   legacy,
   non_blocking,
@@ -307,7 +306,7 @@ void Lane::touched(unsigned number, const View& view) {
 void Lane::touch(const Operation& operation) {
   if (operation.slot == counter_slot) return;
   Slot& used = slot(operation.slot);
-  const auto view = view_of(operation, word);
+  const auto view = view_of(operation, word_bytes);
   if (!view) return;
   const bool writes = operation.kind != Kind::read;
   const auto kind = operation.kind == Kind::write  ? Touch::Kind::write
@@ -335,7 +334,7 @@ void Lane::touch(const Operation& operation) {
 void Lane::count_up(const Operation& operation) {
   Slot& counters = slot(counter_slot);
   if (!counters.exists()) return;
-  const Touch touch = counters.count_up(operation.first, operation.count / word + 1,
+  const Touch touch = counters.count_up(operation.first, operation.count / word_bytes + 1,
                                         counters.for_kernels(), current_);
   const View nothing{0, 0, 1, 0};
   if (operation.device >= 0)
@@ -382,7 +381,7 @@ void CUDA_CB run_host_work(void* data) {
 
 void Lane::host_function(const Operation& operation) {
   Slot& used = slot(operation.slot);
-  const auto view = view_of(operation, word);
+  const auto view = view_of(operation, word_bytes);
   if (!view || operation.slot == counter_slot || used.for_host() == nullptr) return;
   const bool writes = operation.variant / 32 % 2 == 0;
   const Use use{operation.slot, *view, writes};
@@ -400,7 +399,7 @@ void Lane::host_function(const Operation& operation) {
 
 void Lane::host_touch(const Operation& operation) {
   Slot& used = slot(operation.slot);
-  const auto view = view_of(operation, word);
+  const auto view = view_of(operation, word_bytes);
   if (!view || used.memory() != Memory::managed) return;
   const bool writes = operation.variant % 2 == 0;
   LANE_TRY(wherryTouchPages(used.for_host() + view->offset, view->end() - view->offset,

@@ -9,7 +9,6 @@
 namespace wherry::test {
 namespace {
 
-constexpr std::size_t word = sizeof(std::uint64_t);
 constexpr unsigned offset_bits = 24;
 constexpr std::uint64_t first_hash = 0xcbf29ce484222325;
 
@@ -20,7 +19,7 @@ std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) {
 
 // A value that names the operation that wrote it, and its offset.
 std::uint64_t written_word(std::size_t operation, std::size_t offset) {
-  return (operation + 1) << offset_bits | offset / word;
+  return (operation + 1) << offset_bits | offset / word_bytes;
 }
 
 // Calls function(the row's offset in the slot) for each row.
@@ -36,7 +35,7 @@ void note_wrong_words(Board& board, const Touch& touch, std::uint64_t hash) {
       static_cast<unsigned long long>(hash), static_cast<unsigned long long>(touch.value),
       static_cast<void*>(touch.address), touch.width, touch.height);
   const auto* const words = reinterpret_cast<volatile std::uint64_t*>(touch.address);
-  for (std::size_t i = 0; i < std::min<std::size_t>(touch.width / word, 16); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(touch.width / word_bytes, 16); ++i) {
     const auto value = static_cast<unsigned long long>(words[i]);
     length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), " %llx",
                             value);
@@ -63,11 +62,11 @@ void perform(Board& board, const Touch& touch) {
   std::uint64_t hash = first_hash;
   for (std::uint64_t row = 0; row < touch.height; ++row) {
     auto* const words = reinterpret_cast<std::uint64_t*>(touch.address + row * touch.pitch);
-    for (std::size_t i = 0; i < touch.width / word; ++i) {
+    for (std::size_t i = 0; i < touch.width / word_bytes; ++i) {
       volatile std::uint64_t& value = words[i];
       switch (touch.kind) {
         case Touch::Kind::write:
-          value = written_word(touch.operation, touch.offset + row * touch.pitch + i * word);
+          value = written_word(touch.operation, touch.offset + row * touch.pitch + i * word_bytes);
           break;
         case Touch::Kind::read:
           hash = hashed(hash, value);
@@ -101,7 +100,7 @@ void Slot::share(unsigned lanes, unsigned stripe) {
 }
 
 void Slot::make_counters() {
-  counters_ = std::make_unique<std::atomic<std::uint64_t>[]>(bytes() / word);
+  counters_ = std::make_unique<std::atomic<std::uint64_t>[]>(bytes() / word_bytes);
 }
 
 CUdeviceptr Slot::known(std::size_t offset) const {
@@ -137,34 +136,34 @@ Touch Slot::touch(Touch::Kind kind, const View& view, std::byte* base, std::size
               kind == Touch::Kind::read ? first_hash : (operation + 1) << offset_bits,
               view.offset};
   each_row(view, [&](std::size_t row) {
-    for (std::size_t i = row; i < row + view.width; i += word) {
+    for (std::size_t i = row; i < row + view.width; i += word_bytes) {
       std::uint64_t value = 0;
-      std::memcpy(&value, model_.data() + i, word);
+      std::memcpy(&value, model_.data() + i, word_bytes);
       if (kind == Touch::Kind::read) {
         touch.value = hashed(touch.value, value);
         continue;
       }
       value = kind == Touch::Kind::write ? written_word(operation, i) : value + touch.value;
-      std::memcpy(model_.data() + i, &value, word);
+      std::memcpy(model_.data() + i, &value, word_bytes);
     }
   });
   return touch;
 }
 
 Touch Slot::count_up(std::size_t first, std::size_t words, std::byte* base, std::size_t operation) {
-  const std::size_t counters = bytes() / word;
+  const std::size_t counters = bytes() / word_bytes;
   first %= counters;
   words = std::min({words, counters - first, std::size_t{8}});
   for (std::size_t i = first; i < first + words; ++i)
     counters_[i].fetch_add(operation + 1, std::memory_order_relaxed);
-  return {base + first * word,
+  return {base + first * word_bytes,
           0,
-          static_cast<std::uint32_t>(words * word),
+          static_cast<std::uint32_t>(words * word_bytes),
           1,
           Touch::Kind::count_up,
           static_cast<std::uint32_t>(operation),
           operation + 1,
-          first * word};
+          first * word_bytes};
 }
 
 void Slot::fill(const View& view, const void* pattern, std::size_t pattern_bytes) {
@@ -183,17 +182,17 @@ void Slot::copy_from(const Slot& source, const View& from, const View& to) {
 
 void Slot::settle_counters() {
   if (counters_ == nullptr) return;
-  for (std::size_t i = 0; i < bytes() / word; ++i) {
+  for (std::size_t i = 0; i < bytes() / word_bytes; ++i) {
     const std::uint64_t sum = counters_[i].load(std::memory_order_relaxed);
-    std::memcpy(model_.data() + i * word, &sum, word);
+    std::memcpy(model_.data() + i * word_bytes, &sum, word_bytes);
   }
 }
 
 std::uint64_t Slot::hash() const {
   std::uint64_t hash = first_hash;
-  for (std::size_t i = 0; i < bytes(); i += word) {
+  for (std::size_t i = 0; i < bytes(); i += word_bytes) {
     std::uint64_t value = 0;
-    std::memcpy(&value, model_.data() + i, word);
+    std::memcpy(&value, model_.data() + i, word_bytes);
     hash = hashed(hash, value);
   }
   return hash;

@@ -20,6 +20,8 @@
 
 namespace wherry::test {
 
+inline constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+
 inline constexpr std::size_t model_page = 4096;
 
 // State in memory that all processes of a case share, also with the parent that watches them.

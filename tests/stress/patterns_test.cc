@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-namespace wherry::test {
+namespace wherry::test::patterns_test {
 namespace {
 
 struct Table {
@@ -67,4 +67,4 @@ TEST_CASE("an arrival that is lost in the cell is a violation, and is found at o
   CHECK(check_together(players).find("expected 2 and saw 1") != std::string::npos);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::patterns_test

@@ -15,7 +15,7 @@
 #include "support/child.h"
 #include "support/conditions.h"
 
-namespace wherry::test {
+namespace wherry::test::private_litmus_test {
 namespace {
 
 constexpr std::size_t blocks = 2;
@@ -125,4 +125,4 @@ TEST_CASE("no write is lost while memory becomes private, whatever step is slow"
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::private_litmus_test

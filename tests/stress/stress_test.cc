@@ -8,7 +8,7 @@
 #include "stress/shared_pages.h"
 #include "support/conditions.h"
 
-namespace wherry::test {
+namespace wherry::test::stress_test {
 namespace {
 
 constexpr std::uint64_t accesses_wanted = 10'000'000;
@@ -42,4 +42,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::stress_test

@@ -1,8 +1,8 @@
 // What a test program may need of the machine.
 //
-// Each test program is linked with one list of needs (the `needs` of its row in tests/meson.build).
-// main() checks them here, and skips the whole program if one is missing. The checks ask Linux, not
-// the library under test.
+// WHERRY_TEST_NEEDS has the needs of a test, separated by spaces (the `needs` of its row in
+// tests/meson.build). main() checks them here, and skips the test if one is missing. The checks ask
+// Linux, not the library under test.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,6 @@
 #include <string_view>
 
 namespace wherry::test {
-
-// The needs of this program, separated by spaces; one definition per program, in needs.cc.
-extern const char* const needs;
 
 // Returns why `need` is not met here, or nothing if it is met. Known needs:
 // trap              any trap that Wherry can use: userfaultfd in any mode, or

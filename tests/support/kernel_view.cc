@@ -229,7 +229,7 @@ PageEntry page_entry(pid_t process, const void* address) {
   return entry;
 }
 
-Permissions permissions(pid_t process, const void* address) {
+Permissions permissions_of(pid_t process, const void* address) {
   const std::string path = "/proc/" + std::to_string(process) + "/maps";
   std::ifstream maps{path};
   if (!maps) no_answer(path);

@@ -68,7 +68,7 @@ struct Permissions {
   bool read = false;
   bool write = false;
 };
-Permissions permissions(pid_t process, const void* address);
+Permissions permissions_of(pid_t process, const void* address);
 
 // Whether a userfaultfd gets this process's faults on pages that a file already holds (minor
 // faults).

@@ -8,7 +8,7 @@
 
 #include "support/child.h"
 
-namespace wherry::test {
+namespace wherry::test::kernel_view_test {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
@@ -45,7 +45,7 @@ void check_permissions(pid_t process, const Pages& pages) {
   const bool writable[] = {true, false, false, false};
   for (std::size_t page = 0; page < 4; ++page) {
     CAPTURE(process, page);
-    const Permissions found = permissions(process, pages.end_of(page));
+    const Permissions found = permissions_of(process, pages.end_of(page));
     CHECK(found.read == readable[page]);
     CHECK(found.write == writable[page]);
   }
@@ -66,4 +66,4 @@ TEST_CASE("no userfaultfd tracks a program that has none") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::kernel_view_test

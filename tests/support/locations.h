@@ -5,7 +5,7 @@
 
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::locations {
 
 constexpr CUmemLocation device(int ordinal) {
   return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
@@ -24,4 +24,4 @@ inline int first_host_node() {
   return node;
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::locations

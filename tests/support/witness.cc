@@ -104,7 +104,7 @@ bool Witness::exceeds(int processor, std::uint64_t bytes) const {
 }
 
 Permissions Witness::access(int processor, const void* address) const {
-  if (!traps_by_entry_) return permissions(process_of(processor), address);
+  if (!traps_by_entry_) return permissions_of(process_of(processor), address);
   const PageEntry entry = page_entry(process_of(processor), address);
   return {entry.present, entry.present && !entry.write_protected};
 }

@@ -8,7 +8,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::accessed_by_test {
 
 namespace {
 
@@ -260,3 +260,5 @@ TEST_CASE("accessed-by on many small ranges maps those and no others", "[system]
   CHECK(s.residents(words.data()) == bit_of(device0));
   CHECK(s.residents(&words[page_words]) == bit_of(host));
 }
+
+}  // namespace wherry::test::accessed_by_test

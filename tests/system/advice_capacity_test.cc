@@ -9,7 +9,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::advice_capacity_test {
 
 namespace {
 
@@ -152,3 +152,5 @@ TEST_CASE("all kinds of advice on more memory than fits: every page keeps its va
   }
   for (std::size_t i = 0; i < model.size(); ++i) REQUIRE(words[i * page_words] == model[i]);
 }
+
+}  // namespace wherry::test::advice_capacity_test

@@ -8,7 +8,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::capacity_test {
 namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
@@ -156,4 +156,4 @@ TEST_CASE("cuMemGetInfo says how much of the pool is unused", "[system]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::capacity_test

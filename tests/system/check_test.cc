@@ -17,7 +17,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::check_test {
 namespace {
 
 int a_global = 1;
@@ -175,6 +175,24 @@ TEST_CASE(
   CHECK(outcome.passed());
 }
 
+// The C library keeps the first 32 in memory of its own, and allocates for more.
+TEST_CASE("Devices tell of a kernel's exit in a program with many exit handlers") {
+  for (const char* check : {"1", "0"})
+    for (const int handlers : {10, 31, 32, 40, 64, 100}) {
+      INFO(check << " " << handlers);
+      const Outcome outcome = in_fresh_process([&] {
+        ::setenv("WHERRY_CHECK", check, 1);
+        for (int i = 0; i < handlers; ++i) std::atexit([] {});
+        const Session session("capacity=8M,workers=2");
+        const std::string error = error_of(session, [] { std::exit(3); });
+        expect(error.find("CUDA_ERROR_LAUNCH_FAILED") != std::string::npos, error);
+      });
+      INFO(outcome.describe());
+      CHECK(outcome.passed());
+      CHECK_THAT(outcome.err, Catch::Contains("called exit(3)"));
+    }
+}
+
 TEST_CASE("Without WHERRY_CHECK a kernel changes its private snapshot, and the host sees nothing") {
   for (const char* value : {"", "0"}) {
     const Outcome outcome = with_check(value, [](const Session& session) {
@@ -197,4 +215,4 @@ TEST_CASE("A WHERRY_CHECK that is neither 0 nor 1 makes cuInit fail") {
   CHECK(outcome.err == "wherry: WHERRY_CHECK: 'yes' is neither 0 nor 1\n");
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::check_test

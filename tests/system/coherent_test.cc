@@ -15,7 +15,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::coherent_test {
 
 namespace {
 
@@ -261,3 +261,5 @@ TEST_CASE("a child of fork() has what fork() promises beside coherent devices", 
   CHECK(status == 0);
   CHECK(s.read_pages(device0, words.data(), words.bytes()) == 4 * words.size() / page_words);
 }
+
+}  // namespace wherry::test::coherent_test

@@ -17,7 +17,7 @@
 #include "support/seccomp_filter.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::copy_process_test {
 
 namespace {
 
@@ -200,3 +200,5 @@ TEST_CASE("without io_uring, process_vm_readv, or large files the copies are the
     CHECK(outcome.passed());
   }
 }
+
+}  // namespace wherry::test::copy_process_test

@@ -4,7 +4,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::copy_test {
 
 namespace {
 
@@ -134,3 +134,5 @@ TEST_CASE("device memory is written and read by copies, and by its kernels", "[s
   CHECK(wrong == 0);
   WHERRY_TRY(cuMemFree(memory));
 }
+
+}  // namespace wherry::test::copy_test

@@ -14,7 +14,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::credentials_test {
 namespace {
 
 constexpr const char* one_device = "capacity=16M,workers=1";
@@ -106,4 +106,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::credentials_test

@@ -11,7 +11,7 @@
 #include "support/session.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::device_allocation_test {
 
 namespace {
 
@@ -195,3 +195,5 @@ TEST_CASE("a kernel on another device that accesses device memory fails its cont
   WHERRY_TRY(cuDevicePrimaryCtxReset(1));
   stage().session().renew_stream(1);
 }
+
+}  // namespace wherry::test::device_allocation_test

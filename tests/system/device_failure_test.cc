@@ -14,7 +14,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::device_failure_test {
 
 // Kernels with external linkage, and not inlined: a log line must show their names.
 struct Target {
@@ -264,4 +264,4 @@ TEST_CASE("both devices can fail and be reset again and again", "[system]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::device_failure_test

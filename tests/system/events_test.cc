@@ -8,7 +8,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::events_test {
 
 namespace {
 
@@ -201,3 +201,5 @@ TEST_CASE("only requested events are recorded, and none while recording is off",
   stage().write(host, words.data(), 1);
   CHECK(read_events().empty());
 }
+
+}  // namespace wherry::test::events_test

@@ -5,7 +5,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::exclusive_device_test {
 
 namespace {
 
@@ -144,3 +144,5 @@ TEST_CASE("advice given meanwhile is remembered, and other advice has its effect
   context.destroy();
   check_duplicates(words, 7);
 }
+
+}  // namespace wherry::test::exclusive_device_test

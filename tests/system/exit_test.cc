@@ -16,7 +16,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::exit_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=16M,workers=1;capacity=16M,workers=1";
@@ -142,4 +142,4 @@ TEST_CASE("exit() in a forked child leaves the parent's devices alone", "[system
   CHECK(outcome.passed());
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::exit_test

@@ -9,7 +9,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::explain_test {
 
 namespace {
 
@@ -164,3 +164,5 @@ TEST_CASE("wrong arguments of wherryExplainPage, and other sizes of its struct",
   CHECK(std::string(text) == "page");
   CHECK(text[5] == '6');
 }
+
+}  // namespace wherry::test::explain_test

@@ -24,7 +24,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::fork_hygiene_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=4M;capacity=4M";
@@ -486,4 +486,4 @@ TEST_CASE("in a forked child the library is not initialized, and its exit does n
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::fork_hygiene_test

@@ -18,7 +18,7 @@
 #include "support/waiting.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::free_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=16M;capacity=16M";
@@ -280,4 +280,4 @@ TEST_CASE("a copy that races with the end of its memory leaves no pages behind",
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::free_test

@@ -9,7 +9,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-using namespace wherry::test;
+namespace wherry::test::host_capacity_test {
 
 namespace {
 
@@ -194,3 +194,5 @@ TEST_CASE("an invalid host capacity keeps the library from starting, with one li
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   }
 }
+
+}  // namespace wherry::test::host_capacity_test

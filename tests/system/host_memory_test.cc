@@ -26,7 +26,7 @@
 #include "support/session.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::host_memory_test {
 
 namespace {
 
@@ -682,3 +682,5 @@ TEST_CASE("memory that the program unmapped is left alone when it is unregistere
   CHECK(pages.words()[8000] == 5);
   CHECK_FALSE(is_file_backed(pages.words()));
 }
+
+}  // namespace wherry::test::host_memory_test

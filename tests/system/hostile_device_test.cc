@@ -16,7 +16,7 @@
 #include "support/conditions.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::hostile_device_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=16M,workers=2;capacity=16M,workers=2";
@@ -189,4 +189,4 @@ TEST_CASE("a device cannot write to the table of page owners") {
   CHECK(outcome.passed());
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::hostile_device_test

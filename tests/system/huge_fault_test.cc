@@ -16,7 +16,7 @@
 #include "support/stage.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::huge_fault_test {
 
 namespace {
 
@@ -303,3 +303,5 @@ TEST_CASE("a block that another processor maps keeps all entries while others be
   for (std::size_t i = 0; i < blocks * block_words; i += page_words)
     if (!s.comes_to_map(host, memory.first + i)) FAIL("page " << i / page_words);
 }
+
+}  // namespace wherry::test::huge_fault_test

@@ -86,8 +86,8 @@ TEST_CASE("memory of another program's pool is the same pages here", "[system]")
   CHECK(cuMemFreeAsync(there, stream) == CUDA_SUCCESS);
   CHECK(cuMemFreeAsync(there, stream) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS);
-  CHECK(!permissions(device_process(device0), words_at(here)).read);
-  CHECK(!permissions(device_process(device0), words_at(there)).read);
+  CHECK(!permissions_of(device_process(device0), words_at(here)).read);
+  CHECK(!permissions_of(device_process(device0), words_at(there)).read);
   CHECK(peer.get({Ask::read, device0, second + 8}) == 3);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("access to an imported pool is set in the importing program", "[system
   wanted.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   REQUIRE(cuMemPoolSetAccess(shared.pool, &wanted, 1) == CUDA_SUCCESS);
   for (const CUdeviceptr address : {before, after}) {
-    CHECK(!permissions(device_process(device1), words_at(address)).read);
+    CHECK(!permissions_of(device_process(device1), words_at(address)).read);
     CHECK(stage().read(device0, words_at(address)) == 5);
     CHECK(cuMemFree(address) == CUDA_SUCCESS);
   }

@@ -22,7 +22,7 @@
 #include "support/virtual_memory.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::leftovers_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=16M,workers=2;capacity=64M,workers=1";
@@ -236,4 +236,4 @@ TEST_CASE("however a program ends, none of its processes and pages are left", "[
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::leftovers_test

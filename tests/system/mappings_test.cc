@@ -21,7 +21,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::mappings_test {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
@@ -209,4 +209,4 @@ TEST_CASE("threads and a device use scattered pages in a program with more mappi
   });
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::mappings_test

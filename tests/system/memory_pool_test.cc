@@ -15,7 +15,7 @@
 #include "support/session.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::memory_pool_test {
 
 namespace {
 
@@ -476,3 +476,5 @@ TEST_CASE("frees in a context that is destroyed are done", "[system]") {
   CHECK(is_known(kept));
   WHERRY_TRY(cuMemFreeAsync(kept, stream()));
 }
+
+}  // namespace wherry::test::memory_pool_test

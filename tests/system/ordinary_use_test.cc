@@ -17,7 +17,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::ordinary_use_test {
 
 namespace {
 
@@ -176,3 +176,5 @@ TEST_CASE("threads that use memory while it becomes private lose no write", "[sy
     ::munmap(words, blocks * block_bytes);
   }
 }
+
+}  // namespace wherry::test::ordinary_use_test

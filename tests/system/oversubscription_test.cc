@@ -18,7 +18,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::oversubscription_test {
 
 namespace {
 
@@ -286,3 +286,5 @@ TEST_CASE("every eviction is an event that names the address that caused it", "[
   CHECK(pages >= 2 * capacity / page_bytes);
   CHECK(in_background > 0);
 }
+
+}  // namespace wherry::test::oversubscription_test

@@ -13,7 +13,7 @@
 #include "support/session.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::p2p_pages_test {
 
 namespace {
 
@@ -254,3 +254,5 @@ TEST_CASE("only a caller with the tokens of an allocation gets its pages", "[sys
   CHECK(wherryGetP2PPages(0, its, pooled, 1, &extent, &count) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(cuMemFree(pooled) == CUDA_SUCCESS);
 }
+
+}  // namespace wherry::test::p2p_pages_test

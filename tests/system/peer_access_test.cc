@@ -11,7 +11,7 @@
 #include "support/session.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::peer_access_test {
 
 namespace {
 
@@ -210,3 +210,5 @@ TEST_CASE("both devices count in the same words, while access comes and goes", "
   });
   CHECK(wrong[0] == 0);
 }
+
+}  // namespace wherry::test::peer_access_test

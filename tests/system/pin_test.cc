@@ -9,7 +9,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::pin_test {
 
 namespace {
 
@@ -230,3 +230,5 @@ TEST_CASE("pages are pinned and unpinned while all processors write them, and no
       wrong += words[page * page_words + writer] != rounds;
   CHECK(wrong == 0);
 }
+
+}  // namespace wherry::test::pin_test

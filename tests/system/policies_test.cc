@@ -21,7 +21,8 @@
 #include "support/stage.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::policies_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -472,3 +473,5 @@ TEST_CASE("a policy is chosen before the start, and only an existing one", "[sys
     expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "cuInit succeeded with an unknown policy");
   });
 }
+
+}  // namespace wherry::test::policies_test

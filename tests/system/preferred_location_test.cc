@@ -4,7 +4,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::preferred_location_test {
 
 namespace {
 
@@ -212,3 +212,5 @@ TEST_CASE("freeing memory removes its preference and its remote mappings", "[sys
     }
   }
 }
+
+}  // namespace wherry::test::preferred_location_test

@@ -12,7 +12,7 @@
 #include "support/session.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::prefetch_process_test {
 
 namespace {
 
@@ -91,3 +91,5 @@ TEST_CASE("prefetches work with one copier, with many, and with small pages", "[
     }
   }
 }
+
+}  // namespace wherry::test::prefetch_process_test

@@ -13,7 +13,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::prefetch_residency_test {
 
 namespace {
 
@@ -340,3 +340,5 @@ TEST_CASE("memory can be freed during a prefetch of it", "[system]") {
   WHERRY_TRY(cuStreamDestroy(stream));
   CHECK(s.witness().pool_bytes(1) <= std::uint64_t{64} << 20);
 }
+
+}  // namespace wherry::test::prefetch_residency_test

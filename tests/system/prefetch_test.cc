@@ -9,7 +9,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::prefetch_test {
 
 namespace {
 
@@ -194,3 +194,5 @@ TEST_CASE("memory that is prefetched back and forth loses no concurrent write", 
   }
   CHECK(wrong == 0);
 }
+
+}  // namespace wherry::test::prefetch_test

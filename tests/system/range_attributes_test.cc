@@ -5,7 +5,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::range_attributes_test {
 
 namespace {
 
@@ -128,3 +128,5 @@ TEST_CASE("freeing memory removes its advice", "[system]") {
     advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, device1);
   }
 }
+
+}  // namespace wherry::test::range_attributes_test

@@ -7,7 +7,7 @@
 #include "support/stage.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::read_ahead_test {
 
 namespace {
 
@@ -65,3 +65,5 @@ TEST_CASE("advised memory stays where it is until it is used", "[system]") {
   for (std::size_t i = 0; i < words.size(); i += page_words)
     if (s.residents(words.data() + i) != bit_of(device0)) FAIL("page " << i / page_words);
 }
+
+}  // namespace wherry::test::read_ahead_test

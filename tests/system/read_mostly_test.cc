@@ -5,7 +5,7 @@
 
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::read_mostly_test {
 
 namespace {
 
@@ -270,3 +270,5 @@ TEST_CASE("copies survive the device's process, and its successor writes again",
   check_page(s, words.data(), bit_of(device1), bit_of(device1));
   CHECK(s.read(host, words.data()) == 17);
 }
+
+}  // namespace wherry::test::read_mostly_test

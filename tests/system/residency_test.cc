@@ -9,7 +9,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::residency_test {
 namespace {
 
 constexpr std::size_t page = 4096;
@@ -227,4 +227,4 @@ TEST_CASE("the counters count the pages that moved", "[system]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::residency_test

@@ -17,7 +17,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::resolve_in_handler_test {
 namespace {
 
 constexpr std::size_t region_bytes = 64 << 10;
@@ -128,4 +128,4 @@ TEST_CASE("after advice the handler threads resolve all faults", "[system]") {
         }) > resolution_ns);
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::resolve_in_handler_test

@@ -18,7 +18,7 @@
 #include "support/conditions.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::signal_storm_test {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
@@ -291,4 +291,4 @@ TEST_CASE("a thread may be stopped inside every kind of call while others access
     });
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::signal_storm_test

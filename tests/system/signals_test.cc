@@ -14,7 +14,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::signals_test {
 namespace {
 
 constexpr const char* one_device = "capacity=4M";
@@ -183,4 +183,4 @@ TEST_CASE("a handler of another signal uses managed memory, whatever it blocks",
   }));
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::signals_test

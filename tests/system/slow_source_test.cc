@@ -20,7 +20,8 @@
 #include "support/child.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::slow_source_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -171,3 +172,5 @@ TEST_CASE("a copy whose source is slow does not delay other pages of its destina
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
+
+}  // namespace wherry::test::slow_source_test

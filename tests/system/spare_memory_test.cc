@@ -9,7 +9,7 @@
 #include "support/stage.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::spare_memory_test {
 
 namespace {
 
@@ -108,3 +108,5 @@ TEST_CASE("freed memory is given up for other allocations, and for managed memor
     WHERRY_TRY(cuStreamSynchronize(nullptr));
   }
 }
+
+}  // namespace wherry::test::spare_memory_test

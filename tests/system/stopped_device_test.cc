@@ -7,7 +7,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::stopped_device_test {
 
 TEST_CASE("while one device is stopped, another one gets the remote mappings that it needs",
           "[system]") {
@@ -43,4 +43,4 @@ TEST_CASE("while one device is stopped, another one gets the remote mappings tha
   CHECK(outcome.passed());
 }
 
-}  // namespace wherry::test
+}  // namespace wherry::test::stopped_device_test

@@ -8,7 +8,7 @@
 #include "support/stage.h"
 #include "support/waiting.h"
 
-using namespace wherry::test;
+namespace wherry::test::striped_pools_test {
 
 namespace {
 
@@ -146,3 +146,5 @@ TEST_CASE("memory far from the arena's start is divided like memory at its start
     CHECK(s.residents(large.data() + i) == bit_of(device1));
   }
 }
+
+}  // namespace wherry::test::striped_pools_test

@@ -15,7 +15,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::syscalls_test {
 namespace {
 
 constexpr std::size_t bytes = 300'000;  // several regions, and not a multiple of a page
@@ -160,4 +160,4 @@ TEST_CASE("a pipe between host and device memory carries every byte", "[system]"
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::syscalls_test

@@ -14,7 +14,7 @@
 #include "support/child.h"
 #include "support/session.h"
 
-namespace wherry::test {
+namespace wherry::test::threads_test {
 namespace {
 
 #if defined(__has_feature)
@@ -174,4 +174,4 @@ TEST_CASE("host threads and kernels of several streams share the API", "[system]
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::threads_test

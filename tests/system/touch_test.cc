@@ -20,7 +20,7 @@
 #include "support/session.h"
 #include "support/witness.h"
 
-namespace wherry::test {
+namespace wherry::test::touch_test {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
@@ -228,4 +228,4 @@ TEST_CASE("pinned memory stays where it is when it is touched", "[system]") {
 }
 
 }  // namespace
-}  // namespace wherry::test
+}  // namespace wherry::test::touch_test

@@ -20,8 +20,9 @@
 #include "support/session.h"
 #include "trace_reader.h"
 
+namespace wherry::test::trace_test {
+
 using namespace wherry::impl;
-using namespace wherry::test;
 using namespace wherry::tool;
 
 namespace {
@@ -320,3 +321,5 @@ TEST_CASE("without WHERRY_TRACE, or where the library does not start, there is n
   CHECK(failed.passed());
   CHECK_FALSE(file.exists());
 }
+
+}  // namespace wherry::test::trace_test

@@ -16,7 +16,7 @@
 #include "support/conditions.h"
 #include "support/stage.h"
 
-using namespace wherry::test;
+namespace wherry::test::usage_sampling_test {
 
 namespace {
 
@@ -127,3 +127,5 @@ TEST_CASE("blocks that stay small pages follow as well", "[system]") {
   on_thread_of(device1, [&] { came = comes_to(device1, words); });
   CHECK(came);
 }
+
+}  // namespace wherry::test::usage_sampling_test

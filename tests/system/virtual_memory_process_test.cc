@@ -13,7 +13,7 @@
 #include "support/fd_message.h"
 #include "support/virtual_memory.h"
 
-using namespace wherry::test;
+namespace wherry::test::virtual_memory_process_test {
 
 namespace {
 
@@ -133,3 +133,5 @@ TEST_CASE("many allocations of physical memory leave the program its descriptors
                    "the memories use up the program's descriptor numbers");
           }).passed());
 }
+
+}  // namespace wherry::test::virtual_memory_process_test

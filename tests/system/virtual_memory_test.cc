@@ -15,7 +15,7 @@
 #include "support/stage.h"
 #include "support/virtual_memory.h"
 
-using namespace wherry::test;
+namespace wherry::test::virtual_memory_test {
 
 namespace {
 
@@ -44,7 +44,7 @@ CUresult look(int device, const std::uint64_t* word) {
 // read, 3 read and write.
 unsigned open_to(int processor, CUdeviceptr address) {
   const auto allowed =
-      permissions(Witness::process_of(processor + 1), reinterpret_cast<void*>(address));
+      permissions_of(Witness::process_of(processor + 1), reinterpret_cast<void*>(address));
   return (allowed.read ? 1u : 0u) | (allowed.write ? 2u : 0u);
 }
 
@@ -416,7 +416,7 @@ TEST_CASE("a child made by fork() has no part of it", "[system]") {
     // The child has no accessible mapping, and no descriptor.
     unsigned char present = 0;
     const bool mapped = ::mincore(ready.words(), page_bytes, &present) == 0;
-    const bool open = permissions(::getpid(), ready.words()).read;
+    const bool open = permissions_of(::getpid(), ready.words()).read;
     ::_exit((mapped && open ? 1 : 0) | (descriptors_of(::getpid()) != 0 ? 2 : 0));
   }
   int status = 0;
@@ -425,3 +425,5 @@ TEST_CASE("a child made by fork() has no part of it", "[system]") {
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(stage().read(device0, ready.words()) == 3);
 }
+
+}  // namespace wherry::test::virtual_memory_test

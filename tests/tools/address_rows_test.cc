@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::address_rows_test {
+
 using namespace wherry::report;
 using wherry::tool::RangeNames;
 
@@ -87,3 +89,5 @@ TEST_CASE("too many names do not divide extents, and the smallest extents are le
   CHECK(rows.segments()[1].extent == extents[1]);
   CHECK(rows.bytes_left_out() == page);
 }
+
+}  // namespace wherry::test::address_rows_test

@@ -10,7 +10,7 @@
 #include "support/conditions.h"
 #include "vectors.h"
 
-namespace wherry::tool {
+namespace wherry::tool::cg_solver_test {
 namespace {
 
 // A matrix with its vectors, all in ordinary memory.
@@ -168,4 +168,4 @@ TEST_CASE("rows are split into parts with equal shares that cover them all") {
   CHECK(ends.back() == 2);
 }
 
-}  // namespace wherry::tool
+}  // namespace wherry::tool::cg_solver_test

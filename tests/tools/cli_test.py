@@ -15,10 +15,12 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from length import IS_SHORT, some_of  # noqa: E402
+
 SKIPPED = 77
 PROGRAM = ""
-SCALE = min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1)))
-TOLERANCE = 1e-8 if SCALE == 1 else 0.1  # of solutions that take long
+TOLERANCE = 0.1 if IS_SHORT else 1e-8  # of solutions that take long
 CACHE = tempfile.TemporaryDirectory()  # files that the program keeps between runs
 TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 
@@ -240,7 +242,6 @@ class Bench(Case):
     GROUPS = ("first_touch", "fault_latency", "read_mostly", "collapse", "remote_mapping",
               "dense_first_touch", "threads", "sweeps", "prefetches", "evictions", "resident",
               "launches", "api_calls", "starting", "freeing")
-    GROUPS_WHEN_SHORT = 5  # different ones each time
     KEYS = {"first_touch_p50", "device_first_touch", "host_fault_latency", "device_fault_latency",
             "ping_pong", "ping_pong_contended", "read_mostly_first_read", "write_collapse",
             "remote_map", "first_touch_sweep", "threads_first_touch", "threads_take_pages",
@@ -275,10 +276,8 @@ class Bench(Case):
     def test_every_question_is_answered(self):
         # The policies take as long as everything else together.
         groups = [*self.GROUPS, "policies"]
-        if SCALE < 1:
-            seed = random.randrange(1 << 32)
-            print(f"{self.GROUPS_WHEN_SHORT} of {len(self.GROUPS)} groups, seed {seed}")
-            groups = random.Random(seed).sample(self.GROUPS, self.GROUPS_WHEN_SHORT)
+        if IS_SHORT:
+            groups = some_of(self.GROUPS, "groups", below_full=1 / 3)
         keys = set()
         for group in groups:
             with self.subTest(group=group):
@@ -287,7 +286,7 @@ class Bench(Case):
                 for answer in report["answers"]:
                     keys.add(answer["key"])
                     self.assert_answer(answer)
-        if SCALE == 1:
+        if not IS_SHORT:
             self.assertLessEqual(self.KEYS, keys)
 
     def test_answers_are_one_line_each(self):
@@ -418,7 +417,7 @@ class Refuse(Case):
 
     def test_policies_are_compared_on_workloads(self):
         # Faults by SIGSEGV make read-shared take a minute.
-        workloads = ["read-shared", "stencil"] if SCALE == 1 else ["stencil"]
+        workloads = ["stencil"] if IS_SHORT else ["read-shared", "stencil"]
         report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", *workloads,
                                 "--policies", "migrate-always", "first-touch",
                                 "uvm,prefetch_enable=0")

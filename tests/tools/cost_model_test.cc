@@ -8,7 +8,8 @@
 #include "base/page.h"
 #include "replay/cost_scale.h"
 
-using namespace wherry::replay;
+namespace wherry::replay::cost_model_test {
+
 using wherry::tool::Trace;
 
 namespace {
@@ -124,3 +125,5 @@ TEST_CASE("costs follow the times of recorded migrations, without their faults' 
   CHECK(scale(record(0)) == 1);
   CHECK(scaled(costs, 1.5).migrate_to_device.fixed_ns == Approx(15'000));
 }
+
+}  // namespace wherry::replay::cost_model_test

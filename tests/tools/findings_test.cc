@@ -6,6 +6,8 @@
 
 #include "support/sample_trace.h"
 
+namespace wherry::test::findings_test {
+
 using namespace wherry::report;
 using wherry::impl::AdviceDetail;
 using wherry::impl::TraceProcessor;
@@ -153,3 +155,5 @@ TEST_CASE("the costliest finding comes first, and memory without a name has none
   CHECK(findings[0].memory == "dear");
   CHECK(findings[1].memory == "cheap");
 }
+
+}  // namespace wherry::test::findings_test

@@ -16,7 +16,7 @@
 #include "support/text_stream.h"
 #include "trace_reader.h"
 
-namespace wherry::importing {
+namespace wherry::importing::import_test {
 namespace {
 
 using namespace impl;
@@ -366,4 +366,4 @@ TEST_CASE("a replay adds the costs of faults to times that contain none") {
 }
 
 }  // namespace
-}  // namespace wherry::importing
+}  // namespace wherry::importing::import_test

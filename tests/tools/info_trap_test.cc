@@ -12,7 +12,8 @@
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
-using namespace wherry::test;
+namespace wherry::test::info_trap_test {
+
 using Catch::Matchers::Contains;
 
 namespace {
@@ -62,3 +63,5 @@ TEST_CASE("info reports the same as JSON") {
              Contains("\"runs\": \"mprotect\"") && Contains("\"how_to_enable_better\": \"docker"));
   CHECK_THAT(outcome.out, Contains("\"io_uring\": false"));
 }
+
+}  // namespace wherry::test::info_trap_test

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <set>
 
-namespace wherry::tool {
+namespace wherry::tool::kernel_features_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -72,4 +72,4 @@ TEST_CASE("limits that prevent io_uring are named") {
 }
 
 }  // namespace
-}  // namespace wherry::tool
+}  // namespace wherry::tool::kernel_features_test

@@ -9,7 +9,7 @@
 #include "support/conditions.h"
 #include "support/text_stream.h"
 
-namespace wherry::tool {
+namespace wherry::tool::matrix_market_test {
 namespace {
 
 MatrixMarketResult read_text(std::string text) {
@@ -207,4 +207,4 @@ TEST_CASE("mutated files give a valid matrix or one printable reason") {
   CHECK(accepted > 0);
 }
 
-}  // namespace wherry::tool
+}  // namespace wherry::tool::matrix_market_test

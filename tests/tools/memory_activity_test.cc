@@ -4,7 +4,7 @@
 
 #include "base/page.h"
 
-namespace wherry::tool {
+namespace wherry::tool::memory_activity_test {
 namespace {
 
 using impl::block_size;
@@ -110,4 +110,4 @@ TEST_CASE("a label fits into its column") {
   CHECK(label_of(memory, 3) == "alp");
 }
 
-}  // namespace wherry::tool
+}  // namespace wherry::tool::memory_activity_test

@@ -8,6 +8,8 @@
 #include "nvcc/lexer.h"
 #include "nvcc/options.h"
 
+namespace wherry::test::nvcc_rewriter_test {
+
 using namespace wherry::tool;
 
 namespace {
@@ -229,3 +231,5 @@ TEST_CASE("options of nvcc are honoured, ignored or refused") {
   CHECK_THROWS_WITH(parse_nvcc({"-cubin", "k.cu"}), Catch::Contains("no cubins"));
   CHECK_THROWS_WITH(parse_nvcc({"-o"}), Catch::Contains("needs a value"));
 }
+
+}  // namespace wherry::test::nvcc_rewriter_test

@@ -9,8 +9,9 @@
 #include "replay/policy_machine.h"
 #include "runtime/policy_source.h"
 
+namespace wherry::replay::replay_test {
+
 using namespace wherry::impl;
-using namespace wherry::replay;
 using wherry::tool::Trace;
 
 namespace {
@@ -729,3 +730,5 @@ TEST_CASE("a part of the recorded time can be selected") {
   const Window window{start + 150 * us, start + 275 * us};
   CHECK(replay({timeline, setting, costs, *policy, window}).time_ns == (20 + 1 + 5) * us);
 }
+
+}  // namespace wherry::replay::replay_test

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::residency_map_test {
+
 using namespace wherry::impl;
 using namespace wherry::report;
 
@@ -95,3 +97,5 @@ TEST_CASE("changes outside the rows and at earlier times do no harm") {
   CHECK(map.share(0, 0, 0) == 255);
   CHECK(map.share(0, 0, 1) == 255);
 }
+
+}  // namespace wherry::test::residency_map_test

@@ -5,7 +5,7 @@
 #include <regex>
 #include <vector>
 
-namespace wherry::tool {
+namespace wherry::tool::svg_plot_test {
 namespace {
 
 // All values of the attribute in elements of this kind, in the order of the text.
@@ -80,4 +80,4 @@ TEST_CASE("panels with the same series share a legend") {
   CHECK(count_of(to_svg({"t", "m", {panel, other}}), ">there<") == 1);
 }
 
-}  // namespace wherry::tool
+}  // namespace wherry::tool::svg_plot_test

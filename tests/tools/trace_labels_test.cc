@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::trace_labels_test {
+
 using namespace wherry::impl;
 using wherry::tool::TraceAbout;
 using wherry::tool::TraceLabels;
@@ -80,3 +82,5 @@ TEST_CASE("a range that extends past the last address ends there") {
   CHECK(labels.of(touch(0, UINT64_MAX - 1)) == "end");
   CHECK(labels.of(touch(0, 50)).empty());
 }
+
+}  // namespace wherry::test::trace_labels_test

@@ -10,8 +10,9 @@
 #include "support/conditions.h"
 #include "support/sample_trace.h"
 
+namespace wherry::test::trace_reader_test {
+
 using namespace wherry::impl;
-using namespace wherry::test;
 using namespace wherry::tool;
 
 namespace {
@@ -207,3 +208,5 @@ TEST_CASE("random payloads with good checksums are read or refused") {
     (void)read_exactly(file);
   }
 }
+
+}  // namespace wherry::test::trace_reader_test

@@ -8,6 +8,8 @@
 #include "report/event_order.h"
 #include "support/sample_trace.h"
 
+namespace wherry::test::trace_report_test {
+
 using namespace wherry::impl;
 using namespace wherry::report;
 using wherry::test::sample_machine;
@@ -146,3 +148,5 @@ TEST_CASE("what is no trace is refused with the reader's reason") {
   REQUIRE(std::holds_alternative<std::string>(made));
   CHECK(std::get<std::string>(made).find("not a Wherry trace") != std::string::npos);
 }
+
+}  // namespace wherry::test::trace_report_test

@@ -6,6 +6,8 @@
 
 #include "support/sample_trace.h"
 
+namespace wherry::test::trace_source_test {
+
 using namespace wherry::impl;
 using wherry::test::bytes_of;
 using wherry::tool::TraceSource;
@@ -53,3 +55,5 @@ TEST_CASE("a missing or too large number is an error, and so is every number aft
   CHECK(limited.take_up_to(std::uint8_t{255}) == 0);
   CHECK_FALSE(limited.good());
 }
+
+}  // namespace wherry::test::trace_source_test

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::trap_limits_test {
+
 using namespace wherry::impl;
 using wherry::tool::limits_of;
 
@@ -23,3 +25,5 @@ TEST_CASE("the limits of each trap are listed, and the best one has none") {
     CHECK(limit.find('\n') == std::string::npos);
   }
 }
+
+}  // namespace wherry::test::trap_limits_test

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace wherry::test::event_rings_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -149,3 +151,5 @@ TEST_CASE(
   CHECK(handled > 0);
   CHECK(ledger.seen() + dropped(rings) == written + handled);
 }
+
+}  // namespace wherry::test::event_rings_test

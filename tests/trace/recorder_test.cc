@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+namespace wherry::test::recorder_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("recording is turned on and off while threads record") {
   for (std::thread& thread : threads) thread.join();
   CHECK(as_recorded);
 }
+
+}  // namespace wherry::test::recorder_test

@@ -6,6 +6,8 @@
 
 #include "support/sample_trace.h"
 
+namespace wherry::test::trace_bytes_test {
+
 using namespace wherry::impl;
 using wherry::test::bytes_of;
 
@@ -30,3 +32,5 @@ TEST_CASE("the checksum is zlib's, however the bytes are divided") {
   CHECK(crc32({}) == 0);
   CHECK(crc32({}, 0xcbf43926) == 0xcbf43926);
 }
+
+}  // namespace wherry::test::trace_bytes_test

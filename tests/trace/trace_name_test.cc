@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace wherry::test::trace_name_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -33,3 +35,5 @@ TEST_CASE("every name has a pattern that stands for it") {
   for (const char* name : {"trace", "100%", "%p/%%r"})
     CHECK(name_of(trace_pattern_of(name)) == name);
 }
+
+}  // namespace wherry::test::trace_name_test

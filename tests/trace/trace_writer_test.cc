@@ -27,8 +27,9 @@
 #include "trace/recorder.h"
 #include "trace_reader.h"
 
+namespace wherry::test::trace_writer_test {
+
 using namespace wherry::impl;
-using namespace wherry::test;
 using namespace wherry::tool;
 
 namespace {
@@ -251,3 +252,5 @@ TEST_CASE("of processes that create one file at the same time, one succeeds") {
     for (const auto& child : children) child->kill_group();
   }
 }
+
+}  // namespace wherry::test::trace_writer_test

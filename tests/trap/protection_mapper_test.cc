@@ -24,7 +24,7 @@
 #include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
 
-namespace wherry::impl {
+namespace wherry::impl::protection_mapper_test {
 namespace {
 
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
@@ -481,4 +481,4 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
   CHECK(board->changes.state == FaultSlot::taken);
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::protection_mapper_test

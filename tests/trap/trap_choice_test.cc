@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
-namespace wherry::impl {
+namespace wherry::impl::trap_choice_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -119,4 +119,4 @@ TEST_CASE("a choice gives its reason, and how to enable a better one") {
   CHECK(std::get<TrapChoice>(choose_trap("auto", everything, "")).remedy.empty());
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::impl::trap_choice_test

@@ -13,6 +13,8 @@
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 
+namespace wherry::test::userfaultfd_mapper_test {
+
 using namespace wherry::impl;
 
 namespace {
@@ -186,3 +188,5 @@ TEST_CASE("an access to a forbidden page ends the process, and never sees a zero
   CHECK((caught == SIGBUS || caught == SIGSEGV));
   CHECK(s.pages_held() == 0);
 }
+
+}  // namespace wherry::test::userfaultfd_mapper_test

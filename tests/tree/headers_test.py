@@ -11,14 +11,15 @@ CXX is the compiler of this build, with its arguments.
 """
 
 import concurrent.futures
-import math
 import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from length import some_of  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 MODERN = ["-x", "c++", "-std=c++20"]
@@ -47,20 +48,11 @@ def is_refusal(header):
     return header.read_text().startswith("#error")
 
 
-def some_of(names, part, what):
-    """That part of them, and with WHERRY_TEST_SCALE below 1 a part of it; others each time."""
-    scale = min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1)))
-    count = math.ceil(len(names) * part * scale)
-    seed = random.randrange(1 << 32)
-    print(f"{count} of {len(names)} {what}, seed {seed}")
-    return random.Random(seed).sample(names, count)
-
-
 def jobs_for(lib, build_compiler):
     includes = ["-I", str(lib / "include")]
     public = sorted((lib / "include/wherry").glob("*.h*"))
     sources = sorted(lib.rglob("*.cc"))
-    for source in some_of(sources, 0.1, "source files"):
+    for source in some_of(sources, "source files", part=0.1):
         yield ([*build_compiler, *MODERN, '-DWHERRY_VERSION="0"', *includes,
                 "-I", str(lib)], f'#include "{source}"\n')
     come_first = {first_include(source) for source in sources}
@@ -68,7 +60,7 @@ def jobs_for(lib, build_compiler):
     internal = [str(header.relative_to(lib)) for header in sorted(lib.rglob("*.h"))
                 if header not in public and not is_refusal(header)]
     internal = [name for name in internal if name not in come_first]
-    for name in some_of(internal, 1, "internal headers"):
+    for name in some_of(internal, "internal headers"):
         yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], twice(f'"{name}"')
 
     compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
