@@ -21,10 +21,12 @@ def main():
         '#include "api/compiler_exports.h"',
         '#include "api/exports.h"',
         "namespace wherry::test {",
-        "const std::vector<ExportedCall>& exported_calls() {",
-        "  static const std::vector<ExportedCall> calls = {",
-        *(f'      call_of("{name}", &::{name}),' for name in dict.fromkeys(names)),
-        "  };", "  return calls;", "}", "}  // namespace wherry::test", ""]))
+        "namespace {",
+        "constexpr ExportedCall calls[] = {",
+        *(f'    {{"{name}", call_with_zeros<::{name}>}},' for name in dict.fromkeys(names)),
+        "};", "}  // namespace",
+        "std::span<const ExportedCall> exported_calls() { return calls; }",
+        "}  // namespace wherry::test", ""]))
 
 
 main()

@@ -50,7 +50,7 @@ std::string generic_messages(bool (*takes)(const std::string& name)) {
     if (!takes(call.name) || left_out.contains(call.name)) continue;
     if (!is_failure(call.with_zeros())) continue;
     const std::string message = wherryGetLastErrorMessage();
-    if (!has_reason(message)) generic += call.name + ": " + message + "\n";
+    if (!has_reason(message)) generic += std::string(call.name) + ": " + message + "\n";
   }
   return generic;
 }
