@@ -237,6 +237,13 @@ class Recorded(Case):
         self.assertEqual(kinds.count(6), 1)
 
 
+def heed_signals():
+    """For a program that is started by nohup, or in the background of a script: a shell cannot trap
+    signals that were ignored before."""
+    for ignored in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_DFL)
+
+
 class Record(Case):
     def test_the_exit_code_is_the_program_s_as_shells_have_it(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -316,8 +323,7 @@ class Record(Case):
         return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program],
                                 env=clean | DEVICE, text=True, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                # nohup ignores SIGHUP, and a shell cannot trap ignored signals.
-                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+                                preexec_fn=heed_signals)
 
     def test_signals_are_passed_on_and_the_program_s_answer_is_the_exit_code(self):
         script = ("trap 'exit 5' TERM; trap 'exit 6' INT; trap 'exit 7' HUP; echo ready; "
