@@ -233,7 +233,7 @@ class SignalHandlers(Case):
     def test_their_calls_are_the_program_s_at_any_moment(self):
         done = wherry("run", "--", program("handler_mappings"))
         self.assertEqual((done.stdout, done.returncode), ("can be cancelled\n", 8), done.stderr)
-        self.assertRegex(done.stderr, r"(?m)^[1-9]\d* beside, 0 elsewhere$")
+        self.assertRegex(done.stderr, r"(?m)^[1-9]\d* aligned, 0 others$")
 
 
 class Threads(Same):

@@ -89,7 +89,11 @@ void Lane::copy(const Operation& operation) {
   if (!asynchronous) stream -= stream % streams_per_device;
   const Use read{operation.slot, *from, false};
   const Use written{operation.other, *to, true};
-  order_in(stream, read, operation.variant / 64);
+  // The call itself reads pageable memory, before earlier work of the stream has ended.
+  if (asynchronous && source.memory() == Memory::pageable)
+    order_here(read, operation.variant / 64);
+  else
+    order_in(stream, read, operation.variant / 64);
   order_in(stream, written, operation.variant / 64);
   make_current(device_of(stream));
   if (from->height > 1)

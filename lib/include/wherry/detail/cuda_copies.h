@@ -135,7 +135,9 @@ typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
  *
  * State of the copy when the call returns:
  *                                         without Async           with Async
- *    pageable host memory at one end      done                    done, in stream order
+ *    from pageable host memory            done                    source read, also if earlier work
+ *      to memory of another kind                                  of the stream is pending
+ *    to pageable host memory              done                    done, in stream order
  *    host memory at both ends             done                    done
  *    device memory at both ends           may not have begun      may not have begun
  *    otherwise                            done                    may not have begun
