@@ -68,8 +68,9 @@ thread_local SavedCancellation cancellation_of_fork;
 void before_fork() {
   Driver* const driver = starts_device ? nullptr : Driver::current();
   if (driver == nullptr) return;
-  cancellation_of_fork.disable();
+  // In this order: a signal handler that forks uses the same variables.
   signals_of_fork.block();
+  cancellation_of_fork.disable();
   forking = driver;
   driver->runtime().fork_hooks().before();
 }
@@ -77,16 +78,16 @@ void after_fork() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
   driver->runtime().fork_hooks().after();
-  signals_of_fork.restore();
   cancellation_of_fork.restore();
+  signals_of_fork.restore();
 }
 void in_forked_child() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
   Runtime& runtime = driver->runtime();
   runtime.fork_hooks().after_in_child();
-  signals_of_fork.restore();
   cancellation_of_fork.restore();
+  signals_of_fork.restore();
   const std::uintptr_t arena = runtime.layout().base();
   explain_accesses_in_child(
       {AddressRange{arena, arena + runtime.layout().bytes()}, runtime.annex().range()});
