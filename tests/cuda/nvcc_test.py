@@ -119,9 +119,12 @@ class Compiler(Tests):
             done = self.nvcc(option, "source.cu", expect=2)
             self.check(option, message in done.stderr and done.stderr.count("\n") == 1, done.stderr)
 
-    def options(self):
+    def write_program(self):
         self.write(main_dot_cu=MAIN, part_dot_cu=PART, host_dot_cpp=HOST, part_dot_cuh=HEADER,
                    other_dot_cu=OTHER)
+
+    def options(self):
+        self.write_program()
         expected = "0 7 10 1\n"
         # All at once; with a shared library; with an archive; one file's device code in another.
         self.nvcc("-O1", "-std=c++14", "-D", "VALUE=7", "main.cu", "part.cu", "host.cpp", "-o",
@@ -160,6 +163,7 @@ class Compiler(Tests):
         self.check("-E", "part<<<1, 1>>>(out + 1, 7)" in said)
 
     def makefile(self):
+        self.write_program()
         self.write(Makefile=MAKE)
         self.run(["make", f"NVCC={self.wherry} nvcc"])
         self.check("a Makefile", self.run(["./demo"]).stdout == "0 7 10 1\n")
@@ -168,6 +172,7 @@ class Compiler(Tests):
     def cmake(self):
         if not shutil.which("cmake"):
             return print("without cmake: it is not installed")
+        self.write_program()
         self.write(CMakeLists_dot_txt=CMAKE)
         toolchain = self.build / "tools/wherry-cuda.cmake"
         self.run(["cmake", "-B", "by_cmake", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"])
