@@ -5,10 +5,13 @@
 #include <atomic>
 #include <cstdint>
 
-// The only list of the counters' names. `X(name)` is expanded for each field of
-// wherryProcessorStats; wherryStats has the sums over all processors. To add a counter, enter it
-// here, in both structs of wherry/wherry.h, and in docs/stats.md: the compiler and
-// tests/tree/docs_test.py report which of them is missing.
+// The lists below are the only ones of the counters' names. `X(name)` is expanded for each.
+// To add a counter, enter it in WHERRY_LATER_PROCESSOR_COUNTERS or in WHERRY_SUMMED_COUNTERS, at
+// the end of wherryStats, and in docs/stats.md: the compiler and tests/tree/docs_test.py report
+// which of them is missing.
+
+// The fields of wherryProcessorStats; wherryStats has the sums over all processors. The list cannot
+// grow: wherryStats has an array of the struct between other fields.
 #define WHERRY_PROCESSOR_COUNTERS(X) \
   X(faults_missing)                  \
   X(faults_minor)                    \
@@ -24,6 +27,11 @@
   X(bytes_copied)                    \
   X(service_ns)
 
+// Further counters of each processor: wherryStats has the sum `NAME`, and `processor_NAME` for
+// each.
+#define WHERRY_LATER_PROCESSOR_COUNTERS(X) \
+  X(held) /* each time that a page does not leave the pool because somebody else holds it */
+
 // Counters of which a program reads only the sums over all processors.
 #define WHERRY_SUMMED_COUNTERS(X)                                           \
   X(thrashing_detected) /* at the processor to which the page moved */      \
@@ -38,6 +46,7 @@ namespace wherry::impl {
 struct Counters {
 #define WHERRY_COUNTER(name) std::atomic<std::uint64_t> name{0};
   WHERRY_PROCESSOR_COUNTERS(WHERRY_COUNTER)
+  WHERRY_LATER_PROCESSOR_COUNTERS(WHERRY_COUNTER)
   WHERRY_SUMMED_COUNTERS(WHERRY_COUNTER)
 #undef WHERRY_COUNTER
   // Pages that the pool held although the page state says that they are not resident. Must stay 0;

@@ -19,8 +19,8 @@ namespace wherry::impl {
 // The name of the memory's file, as links in /proc/PID/fd show it behind "/memfd:".
 inline constexpr const char* status_name = "wherry-status";
 inline constexpr std::uint64_t status_mark = 0x3173'7574'6174'7377;  // "wstatus1"
-// To be raised with every change of the structs below, or of the list of counters.
-inline constexpr std::uint32_t status_format = 1;
+// To be raised with every change of the structs below, or of the lists of counters.
+inline constexpr std::uint32_t status_format = 2;
 
 // Further names of memory are counted only.
 inline constexpr std::size_t shown_names_max = 1024;

@@ -6,6 +6,11 @@
 namespace wherry::impl {
 namespace {
 
+// Whether pages change their place with an operation of this kind.
+bool changes_places(EventKind kind) {
+  return kind != EventKind::held;
+}
+
 // No processor has accessed pages that move, or are created, for this reason.
 bool is_without_access(MoveCause cause) {
   return cause != MoveCause::fault && cause != MoveCause::sample &&
@@ -23,7 +28,7 @@ std::uint64_t OperationRecorder::begin_ns(EventKind kind) {
 }
 
 void OperationRecorder::record(const OperationRecord& operation, BlockIndex block, PageRun run) {
-  if (is_without_access(operation.motive.cause) && operation.to)
+  if (changes_places(operation.kind) && is_without_access(operation.motive.cause) && operation.to)
     decisions_.add({.time_ns = operation.begun_ns == 0 ? now_ns() : operation.begun_ns,
                     .block = block,
                     .run = run,
@@ -34,7 +39,9 @@ void OperationRecorder::record(const OperationRecord& operation, BlockIndex bloc
   const std::uint64_t now = now_ns();
   const std::uint64_t begun = operation.begun_ns == 0 ? now : operation.begun_ns;
   const auto [cause, accessed] = operation.motive;
-  const PageMask page = accessed ? PageMask::of({*accessed, 1}) : PageMask::of(run);
+  // Pages that came with the accessed one came for another reason. Pages that stay have one reason.
+  const bool has_parts = accessed && changes_places(operation.kind);
+  const PageMask page = has_parts ? PageMask::of({*accessed, 1}) : PageMask::of(run);
   // The pages came together: each part gets its share of the time.
   const auto record = [&](PageRun part, MoveCause why) {
     record_part({operation.kind, why, operation.from, operation.to, begun}, block, part,

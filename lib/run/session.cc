@@ -114,9 +114,9 @@ void write_report() {
     std::fprintf(file,
                  "%s{\"populated\":%" PRIu64 ",\"migrated_in\":%" PRIu64
                  ",\"migrated_out\":%" PRIu64 ",\"evicted\":%" PRIu64
-                 ",\"mapped_remotely\":%" PRIu64 "}",
+                 ",\"mapped_remotely\":%" PRIu64 ",\"held\":%" PRIu64 "}",
                  i == 0 ? "" : ",", p.populated, p.migrated_in, p.migrated_out, p.evicted,
-                 p.mapped_remotely);
+                 p.mapped_remotely, stats.processor_held[i]);
   }
   std::fprintf(file, "]}\n");
   std::fclose(file);

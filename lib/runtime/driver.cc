@@ -145,9 +145,9 @@ void log_start(const Runtime& runtime) {
 void log_counters(const wherryStats& stats) {
   log_info(
       "the program ends: {} faults, {} pages created, {} moved, {} copied read-mostly, {} evicted, "
-      "{} prefetched",
+      "{} prefetched, {} held",
       stats.faults_missing + stats.faults_minor + stats.faults_write_protect, stats.populated,
-      stats.migrated_in, stats.duplicated, stats.evicted, stats.prefetched);
+      stats.migrated_in, stats.duplicated, stats.evicted, stats.prefetched, stats.held);
 }
 
 CUresult refuse_late_policy() {

@@ -15,12 +15,14 @@ namespace {
 // The lists of memory/counters.h contain every field of the public structs.
 #define WHERRY_ONE(name) +1
 constexpr std::size_t processor_counters = 0 WHERRY_PROCESSOR_COUNTERS(WHERRY_ONE);
+constexpr std::size_t later_counters = 0 WHERRY_LATER_PROCESSOR_COUNTERS(WHERRY_ONE);
 constexpr std::size_t summed_counters = 0 WHERRY_SUMMED_COUNTERS(WHERRY_ONE);
 #undef WHERRY_ONE
 static_assert(sizeof(wherryProcessorStats) == processor_counters * sizeof(std::uint64_t));
-static_assert(sizeof(wherryStats) ==
-              sizeof(std::size_t) + sizeof(wherryStats::processor) +
-                  (processor_counters + 1 + summed_counters) * sizeof(std::uint64_t));
+static_assert(sizeof(wherryStats) == sizeof(std::size_t) + sizeof(wherryStats::processor) +
+                                         (processor_counters + 1 + summed_counters +
+                                          later_counters * (1 + WHERRY_MAX_PROCESSORS)) *
+                                             sizeof(std::uint64_t));
 
 }  // namespace
 
@@ -74,10 +76,15 @@ wherryStats PageInspector::stats() const {
 #define WHERRY_READ(name)                              \
   to.name = from.name.load(std::memory_order_relaxed); \
   stats.name += to.name;
+#define WHERRY_READ_LATER(name)                                          \
+  stats.processor_##name[i] = from.name.load(std::memory_order_relaxed); \
+  stats.name += stats.processor_##name[i];
 #define WHERRY_SUM_UP(name) stats.name += from.name.load(std::memory_order_relaxed);
     WHERRY_PROCESSOR_COUNTERS(WHERRY_READ)
+    WHERRY_LATER_PROCESSOR_COUNTERS(WHERRY_READ_LATER)
     WHERRY_SUMMED_COUNTERS(WHERRY_SUM_UP)
 #undef WHERRY_SUM_UP
+#undef WHERRY_READ_LATER
 #undef WHERRY_READ
   }
   return stats;

@@ -29,8 +29,12 @@ enum class EventKind : std::uint8_t {
   free,
   advice,  // also a prefetch requested by the program
   mark,    // the program marked a moment or a range of its work (trace/marks.h)
+  // Pages of a huge page stayed in the pool of `source` because somebody outside of the library
+  // holds the huge page. `destination`: the processor that needed them; none: nobody did. The cause
+  // is that of the operation that was to move them.
+  held,
 };
-inline constexpr unsigned event_kinds = 18;
+inline constexpr unsigned event_kinds = 19;
 
 // A set of kinds: bit k for kind k.
 using EventKinds = std::uint32_t;

@@ -82,7 +82,7 @@ TEST_CASE("invalid arguments are refused", "[api]") {
   CHECK(wherryReadEvents(&event, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   event.size = offsetof(wherryEvent, bytes);
   CHECK(wherryReadEvents(&event, 1, &read) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryCountDroppedEvents(static_cast<wherryEventKind>(18), &count) ==
+  CHECK(wherryCountDroppedEvents(static_cast<wherryEventKind>(WHERRY_EVENT_HELD + 1), &count) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }

@@ -15,9 +15,9 @@ std::string_view name_in(const std::array<std::string_view, Count>& names, std::
 }
 
 constexpr std::array<std::string_view, event_kinds> kinds{
-    "fault",    "migration", "remote map", "duplicate", "invalidate",   "populate",
-    "eviction", "launch",    "launch end", "throttle",  "throttle end", "thrashing",
-    "pin",      "unpin",     "allocation", "free",      "advice",       "mark"};
+    "fault",      "migration",  "remote map", "duplicate",    "invalidate", "populate", "eviction",
+    "launch",     "launch end", "throttle",   "throttle end", "thrashing",  "pin",      "unpin",
+    "allocation", "free",       "advice",     "mark",         "held"};
 constexpr std::array<std::string_view, event_accesses> accesses{"none", "read", "write"};
 constexpr std::array<std::string_view, 3> processors{"host", "isolated", "coherent"};
 constexpr std::array<std::string_view, 3> faults{"missing", "minor", "write-protect"};

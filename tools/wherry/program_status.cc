@@ -142,6 +142,7 @@ PoolStatus pool_of(const impl::ShownProcessor& about, const impl::ProcessorStatu
   std::size_t next = 0;
 #define WHERRY_READ(name) pool.counters[next++] = value_of(counters.name);
   WHERRY_PROCESSOR_COUNTERS(WHERRY_READ)
+  WHERRY_LATER_PROCESSOR_COUNTERS(WHERRY_READ)
   WHERRY_SUMMED_COUNTERS(WHERRY_READ)
 #undef WHERRY_READ
   return pool;

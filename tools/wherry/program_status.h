@@ -17,11 +17,12 @@
 
 namespace wherry::tool {
 
-// The names of PoolStatus::counters, in their order: those of wherryProcessorStats, and some of
-// which a program reads only the sums.
+// The names of PoolStatus::counters, in their order: those of which wherryStats has values for each
+// processor, and those of which it has only the sums.
 inline constexpr auto counter_names = std::to_array<std::string_view>({
 #define WHERRY_NAME(name) #name,
-    WHERRY_PROCESSOR_COUNTERS(WHERRY_NAME) WHERRY_SUMMED_COUNTERS(WHERRY_NAME)
+    WHERRY_PROCESSOR_COUNTERS(WHERRY_NAME) WHERRY_LATER_PROCESSOR_COUNTERS(WHERRY_NAME)
+        WHERRY_SUMMED_COUNTERS(WHERRY_NAME)
 #undef WHERRY_NAME
 });
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -112,12 +113,13 @@ void RunReport::print(bool by_signal) const {
 std::vector<std::string> RunReport::advice() const {
   std::vector<std::string> lines;
   const json& processors = sum_.at("processors");
-  double host_pages = 0, device_pages = 0, moved = 0, evicted = 0;
+  double host_pages = 0, device_pages = 0, moved = 0, evicted = 0, held = 0;
   for (std::size_t i = 0; i < processors.size(); ++i) {
     const double created = processors[i].at("populated").get<double>();
     (i == 0 ? host_pages : device_pages) += created + processors[i].at("migrated_in").get<double>();
     moved += processors[i].at("migrated_in").get<double>();
     evicted += processors[i].at("evicted").get<double>();
+    held += processors[i].at("held").get<double>();
   }
   if (device_pages == 0 && host_pages != 0)
     lines.push_back(
@@ -126,6 +128,12 @@ std::vector<std::string> RunReport::advice() const {
     lines.push_back("a larger capacity in --devices: memory was evicted from a full device");
   if (sum_.at("thrashing").get<std::uint64_t>() != 0)
     lines.push_back("--policy adaptive: processors took the same pages from each other");
+  if (held != 0)
+    lines.push_back(
+        fmt::format("to let no thread of a device use memory during its I/O: {:.0f} MiB could not "
+                    "move, because "
+                    "a system call, a pipe or another process held them (docs/system-calls.md)",
+                    std::max(held * page_mebibytes, 1.0)));
   if (moved > 2 * (host_pages + device_pages - moved))
     lines.push_back("--record FILE, then wherry replay FILE: most memory moved more than once");
   if (sum_.at("refused").get<std::uint64_t>() != 0)

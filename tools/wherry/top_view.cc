@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "byte_text.h"
 #include "first_columns.h"
@@ -39,6 +40,10 @@ std::string bar(const PoolStatus& pool) {
                       static_cast<double>(pool.about.capacity_bytes);
   const auto full = static_cast<std::size_t>(part * bar_cells + 0.5);
   return '[' + std::string(full, '#') + std::string(bar_cells - full, ' ') + ']';
+}
+
+std::string name_of_pool(std::size_t index) {
+  return processor_name(static_cast<int>(index));
 }
 
 std::string capacity_text(const PoolStatus& pool) {
@@ -82,6 +87,18 @@ std::string pool_line(const std::string& name, const PoolStatus& pool, const Rat
   return text;
 }
 
+// Nothing: no page was held.
+std::optional<std::string> held_line(const ProgramStatus& before, const ProgramStatus& now,
+                                     double seconds) {
+  std::string pools;
+  for (std::size_t i = 0; i < now.pools.size(); ++i)
+    if (const Rates rates(before.pools[i], now.pools[i], seconds); rates.per_second("held") != 0)
+      pools += fmt::format("{}{} {:.1f} MiB/s", pools.empty() ? "" : ", ", name_of_pool(i),
+                           rates.mebibytes("held"));
+  if (pools.empty()) return std::nullopt;
+  return fmt::format("held, so not moved: {} (docs/system-calls.md)", pools);
+}
+
 std::string policy_text(const ProgramStatus& status) {
   return status.policy == status.policy_in_force
              ? status.policy
@@ -122,10 +139,6 @@ Json to_json(const MemoryActivity& memory) {
           {"evicted_bytes", memory.evicted_bytes}};
 }
 
-std::string name_of_pool(std::size_t index) {
-  return processor_name(static_cast<int>(index));
-}
-
 }  // namespace
 
 ProgramStatus at_start(const ProgramStatus& status) {
@@ -151,6 +164,7 @@ std::vector<std::string> to_lines(const ProgramStatus& before, const ProgramStat
                              Rates(before.pools[i], now.pools[i], seconds),
                              columns >= wide_columns));
   text.emplace_back("(MiB/s; fetched: by prefetches; mapped: from other pools)");
+  if (auto held = held_line(before, now, seconds)) text.push_back(std::move(*held));
   text.emplace_back();
 
   const std::size_t label =

@@ -147,7 +147,9 @@ class ChromeReport {
   }
 
   void put_moment(const TraceEvent& event, std::string_view label) {
-    const int processor = event.destination >= 0 ? event.destination : event.source;
+    // Pages that are held stay at the source, whichever processor needs them.
+    const bool is_at_source = event.destination < 0 || event.kind == EventKind::held;
+    const int processor = is_at_source ? event.source : event.destination;
     const int process = process_of(processor);
     Json json{{"ph", "i"},
               {"s", "t"},

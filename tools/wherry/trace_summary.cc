@@ -30,6 +30,12 @@ struct Sum {
     duration_ns += event.duration_ns;
     longest_ns = std::max(longest_ns, event.duration_ns);
   }
+  void add(const Sum& more) {
+    events += more.events;
+    bytes += more.bytes;
+    duration_ns += more.duration_ns;
+    longest_ns = std::max(longest_ns, more.longest_ns);
+  }
 };
 
 struct RangeSum {
@@ -59,7 +65,7 @@ struct Summary {
 
 bool is_between_processors(EventKind kind) {
   return kind == EventKind::migration || kind == EventKind::duplicate ||
-         kind == EventKind::remote_map;
+         kind == EventKind::remote_map || kind == EventKind::held;
 }
 bool is_of_memory(EventKind kind) {
   return kind != EventKind::launch_begin && kind != EventKind::launch_end &&
@@ -111,6 +117,19 @@ std::string few_accesses_text(const Trace& trace) {
          "that move pages, record under WHERRY_POLICY=migrate-always.\n";
 }
 
+// What to do about pages that could not move.
+std::string held_text(const Summary& summary) {
+  Sum held;
+  for (const auto& [key, sum] : summary.kinds)
+    if (key.first == EventKind::held) held.add(sum);
+  if (held.events == 0) return {};
+  return fmt::format(
+      "\nHeld: {} times pages could not move, {:.2f} MiB in all, because a system call, a pipe or "
+      "another process held them. Pin such memory with wherryPinPages, or keep kernels off it "
+      "during the I/O (docs/system-calls.md).\n",
+      held.events, mebibytes(held.bytes));
+}
+
 std::string drops_text(const Trace& trace) {
   std::string text;
   for (unsigned kind = 0; kind < impl::event_kinds; ++kind)
@@ -135,9 +154,10 @@ void write_summary(const Trace& trace, Output& output) {
   if (!summary.pairs.empty()) output.write(sum_head("from, to"));
   for (const auto& [key, sum] : summary.pairs) {
     const auto& [kind, from, to] = key;
-    output.write(fmt::format("{:<40}", fmt::format("{}, {} -> {}", to_string(kind),
-                                                   processor_name(from), processor_name(to))) +
-                 sum_text(sum));
+    output.write(
+        fmt::format("{:<40}", fmt::format("{}, {} -> {}", to_string(kind), processor_name(from),
+                                          to < 0 ? "none" : processor_name(to))) +
+        sum_text(sum));
   }
   if (!summary.marks.empty())
     output.write(fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}\n", "marks of the program", "events",
@@ -154,6 +174,7 @@ void write_summary(const Trace& trace, Output& output) {
                              mebibytes(sum.moved_bytes), mebibytes(sum.copied_bytes),
                              mebibytes(sum.evicted_bytes), sum.thrashings,
                              milliseconds(sum.throttled_ns)));
+  output.write(held_text(summary));
   output.write(drops_text(trace));
 }
 

@@ -22,8 +22,8 @@ constexpr std::size_t default_capacity = 16384;
 constexpr std::size_t smallest_event = offsetof(wherryEvent, bytes) + sizeof(std::uint64_t);
 
 // The public constants have the values of those in trace/event.h.
-static_assert(WHERRY_EVENT_MARK + 1 == event_kinds &&
-              WHERRY_EVENT_MARK == static_cast<int>(EventKind::mark));
+static_assert(WHERRY_EVENT_HELD + 1 == event_kinds &&
+              WHERRY_EVENT_HELD == static_cast<int>(EventKind::held));
 static_assert(WHERRY_CAUSE_SAMPLE + 1 == event_causes &&
               WHERRY_CAUSE_SAMPLE == static_cast<int>(EventCause::sample));
 static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&

@@ -42,7 +42,11 @@ typedef enum {
   WHERRY_EVENT_ALLOCATION = 14,
   WHERRY_EVENT_FREE = 15,
   WHERRY_EVENT_ADVICE = 16, /* also a prefetch by the program */
-  WHERRY_EVENT_MARK = 17    /* the program marked a moment, or a range of its work */
+  WHERRY_EVENT_MARK = 17,   /* the program marked a moment, or a range of its work */
+  /* Pages of a huge page stayed in the memory of `source` because a system call, a pipe or another
+   * process holds them. `destination` needed them, or no processor did; `cause`: why they were to
+   * move. */
+  WHERRY_EVENT_HELD = 18
 } wherryEventKind;
 
 /* A set of kinds: the bitwise or of such values. */

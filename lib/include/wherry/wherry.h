@@ -179,6 +179,10 @@ typedef struct {
   uint64_t throttled;
   uint64_t thrash_pinned;
   uint64_t thrash_unpinned;
+  /* Pages of huge pages that stayed in a pool because a system call, a pipe or another process held
+   * them when they were to move (docs/system-calls.md): in all pools, and in each. */
+  uint64_t held;
+  uint64_t processor_held[WHERRY_MAX_PROCESSORS]; /* [0] the host, [1+d] device d */
 } wherryStats;
 
 /* Chooses the policy that decides where pages go when the program has given no advice. Must be

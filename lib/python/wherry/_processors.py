@@ -91,7 +91,7 @@ def devices() -> list[Device]:
 class Stats(NamedTuple):
     """Counters since the library was started; pages have 4096 bytes. docs/stats.md explains each.
 
-    The last four are counted for all processors together, and None for a single one.
+    Those that may be None are counted for all processors together only.
     """
 
     faults_missing: int
@@ -111,10 +111,13 @@ class Stats(NamedTuple):
     throttled: Optional[int] = None
     thrash_pinned: Optional[int] = None
     thrash_unpinned: Optional[int] = None
+    held: int = 0
 
 
-_TOTAL_ONLY = tuple(Stats._field_defaults)
-_OF_EACH = tuple(name for name in Stats._fields if name not in _TOTAL_ONLY)
+_TOTAL_ONLY = ("thrashing_detected", "throttled", "thrash_pinned", "thrash_unpinned")
+# Those that are not in wherryProcessorStats, but in an array of wherryStats.
+_LATER = ("held",)
+_OF_EACH = tuple(name for name in Stats._fields if name not in _TOTAL_ONLY + _LATER)
 
 
 class _ProcessorStats(ctypes.Structure):
@@ -128,7 +131,10 @@ class _Stats(ctypes.Structure):
 
     _fields_ = [("size", c_size_t), *_ProcessorStats._fields_, ("processors", c_uint64),
                 ("processor", _ProcessorStats * _MAX_PROCESSORS),
-                *((name, c_uint64) for name in _TOTAL_ONLY)]
+                *((name, c_uint64) for name in _TOTAL_ONLY),
+                *(field for name in _LATER
+                  for field in ((name, c_uint64),
+                                (f"processor_{name}", c_uint64 * _MAX_PROCESSORS)))]
 
 
 def stats(processor: SupportsIndex | Literal["host"] | None = None) -> Stats:
@@ -145,7 +151,8 @@ def stats(processor: SupportsIndex | Literal["host"] | None = None) -> Stats:
     index = 0 if processor == HOST else 1 + device_number(processor)
     if index >= found.processors:
         raise ValueError(f"there is no device {index - 1}: there are {found.processors - 1}")
-    return Stats(*(getattr(found.processor[index], name) for name in _OF_EACH))
+    return Stats(**{name: getattr(found.processor[index], name) for name in _OF_EACH},
+                 **{name: getattr(found, f"processor_{name}")[index] for name in _LATER})
 
 
 def set_policy(policy: str) -> None:

@@ -22,8 +22,9 @@ constexpr std::uint64_t round_trips_min = 2;
 // Memory with at most one write fault among this many is read.
 constexpr std::uint64_t reads_per_write = 16;
 
-constexpr std::array<std::string_view, 6> proposal_names{
-    "read-mostly", "preferred-location", "less-sharing", "prefetch", "accessed-by", "capacity"};
+constexpr std::array<std::string_view, 7> proposal_names{
+    "read-mostly", "preferred-location", "less-sharing", "prefetch",
+    "accessed-by", "capacity",           "pin"};
 
 std::string size_text(std::uint64_t bytes) {
   const auto value = static_cast<double>(bytes);
@@ -75,6 +76,7 @@ class Analysis {
       add_visit(name, use, pair);
     for (std::size_t i = 0; i < processors_.size() && !disputed; ++i) add_sweep(name, use.by[i], i);
     for (std::size_t i = 1; i < processors_.size(); ++i) note_evictions(name, use, i);
+    if (use.held_pages != 0) add_holds(name, use);
   }
 
   std::vector<Finding> take() {
@@ -205,6 +207,22 @@ class Analysis {
                      "created, in large pieces, and these accesses do not fault.",
                      user),
          by.fault_ns, by.came_pages});
+  }
+
+  // Pages were to move while somebody outside of the library held them.
+  void add_holds(const std::string& name, const MemoryUse& use) {
+    findings_.push_back(
+        {Proposal::pin, name, -1,
+         fmt::format(
+             "{} could not move {} time{}, because a system call, a pipe or another process "
+             "held its pages",
+             name, use.holds, use.holds > 1 ? "s" : ""),
+         fmt::format("{} stayed, counted each time; meanwhile other processors access the pages "
+                     "where they are",
+                     size_of_pages(use.held_pages)),
+         "Pin it during the I/O (wherryPinPages), or let kernels use it only before or after the "
+         "I/O (docs/system-calls.md).",
+         0, use.held_pages});
   }
 
   void note_evictions(const std::string& name, const MemoryUse& use, std::size_t device) {

@@ -21,6 +21,7 @@ enum class Proposal : std::uint8_t {
   prefetch,
   accessed_by,  // advise it
   capacity,     // of a device, or less memory in use at a time
+  pin,          // the memory while system calls or other processes use it
 };
 // "read-mostly", ...
 std::string_view to_string(Proposal proposal);
@@ -33,7 +34,7 @@ struct Finding {
   std::string evidence;       // the numbers behind it
   std::string attempt;        // what to try
   std::uint64_t cost_ns = 0;  // the time that threads waited for the faults in question
-  std::uint64_t pages = 0;    // that moved for this reason
+  std::uint64_t pages = 0;    // that moved for this reason; pin: that did not move
 };
 
 // In the order of their costs, the highest first.

@@ -57,6 +57,10 @@ void MemoryUses::add(const TraceEvent& event, std::string_view name, PageState p
     case EventKind::throttle_end:
       use_->throttled_ns += event.duration_ns;
       return;
+    case EventKind::held:
+      ++use_->holds;
+      use_->held_pages += event.bytes / page_bytes_;
+      return;
     case EventKind::advice:
       if (event.detail < impl::advice_details) use_->advised |= 1u << event.detail;
       return;

@@ -38,6 +38,10 @@ struct MemoryUse {
   std::uint64_t copied_pages = 0;
   std::uint64_t thrashings = 0;
   std::uint64_t throttled_ns = 0;
+  // How often pages could not move because somebody outside of the library held them, and how many
+  // pages those were, each time.
+  std::uint64_t holds = 0;
+  std::uint64_t held_pages = 0;
   std::uint32_t advised = 0;  // a bit for each impl::AdviceDetail that the program gave
 
   std::uint64_t faults() const;

@@ -139,7 +139,8 @@ Json use_json(const std::string& name, const MemoryUse& use, std::uint64_t page_
                                             static_cast<double>(std::max<std::uint64_t>(came, 1))) /
                                      10},
           {"thrashings", use.thrashings},
-          {"throttled_ns", use.throttled_ns}};
+          {"throttled_ns", use.throttled_ns},
+          {"held_bytes", use.held_pages * page_bytes}};
 }
 
 // Those with the most traffic.

@@ -356,7 +356,7 @@
       ["memory", "name"], ["size", "bytes", some(bytesText)], ["moved", "moved_bytes", some(bytesText)],
       ["copied", "copied_bytes", some(bytesText)], ["evicted", "evicted_bytes", some(bytesText)],
       ["moves of each page", "moves_of_each_page", some(String)], ["thrashing", "thrashings", some(countText)],
-      ["throttled", "throttled_ns", some(timeText)], ["faults", "faults", some(countText)],
+      ["throttled", "throttled_ns", some(timeText)], ["held", "held_bytes", some(bytesText)], ["faults", "faults", some(countText)],
       ["waited for faults", "fault_ns", some(timeText)],
     ], 2);
     byId("launches").hidden = data.kernels.length === 0;
