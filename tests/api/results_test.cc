@@ -507,6 +507,15 @@ TEST_CASE("structs that carry their size are filled up to that size", "[api]") {
   CHECK(stats.faults_missing > 0);
   CHECK(stats.faults_missing != UINT64_MAX);
   CHECK(stats.populated == UINT64_MAX);  // beyond the caller's size
+  // As in programs that were compiled with version 0.2.0.
+  stats.size = offsetof(wherryStats, held);
+  CHECK(wherryGetStats(&stats) == CUDA_SUCCESS);
+  CHECK(stats.thrash_unpinned == 0);
+  CHECK(stats.held == UINT64_MAX);
+  stats.size = sizeof stats;
+  CHECK(wherryGetStats(&stats) == CUDA_SUCCESS);
+  CHECK(stats.held == 0);
+  for (const std::uint64_t held : stats.processor_held) CHECK(held == 0);
   stats.size = sizeof(std::size_t);
   CHECK(wherryGetStats(&stats) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryGetStats(nullptr) == CUDA_ERROR_INVALID_VALUE);

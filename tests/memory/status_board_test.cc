@@ -48,6 +48,7 @@ TEST_CASE("other processes read what a process counts, and cannot change it", "[
   const Fd file = open_own();
   REQUIRE(file);
   count(board.processor(Processor::device(0)).counters.evicted, 7);
+  count(board.processor(Processor::device(0)).counters.held, 5);
   board.processor(Processor::host()).reserved_pages = 3;
   count(board.blocks()[blocks - 1].faults);
 
@@ -59,6 +60,7 @@ TEST_CASE("other processes read what a process counts, and cannot change it", "[
   CHECK(std::string(seen->header.policy_in_force.data()) == std::string(255, 'x'));
   CHECK(seen->header.about[1].node == 2);
   CHECK(seen->processors[1].counters.evicted == 7);
+  CHECK(seen->processors[1].counters.held == 5);
   CHECK(seen->processors[0].reserved_pages == 3);
   BlockActivity block;
   const auto last = std::as_writable_bytes(std::span(&block, 1));

@@ -240,6 +240,7 @@ class Pages(unittest.TestCase):
         moved(array, ISOLATED)
         self.assertEqual(wherry.stats(ISOLATED).prefetched - each.prefetched, 64)
         self.assertEqual(wherry.stats().prefetched - total.prefetched, 64)
+        self.assertEqual((total.held, each.held), (0, 0))
         self.assertIsNone(each.throttled)
         self.assertIsNotNone(total.throttled)
         self.assertEqual(wherry.stats().populated,

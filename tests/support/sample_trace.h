@@ -68,6 +68,12 @@ inline std::vector<impl::TraceEvent> sample_events() {
        .source = 1,
        .destination = 0},
       {.time_ns = 1'000'400, .address = base, .kind = EventKind::thrashing, .processors = 3},
+      {.time_ns = 1'000'450,
+       .address = base + 8192,
+       .bytes = 8192,
+       .kind = EventKind::held,
+       .cause = EventCause::release,
+       .source = 1},
       {.time_ns = 1'000'500, .address = base, .bytes = 65536, .kind = EventKind::free},
       // The largest possible numbers.
       {.time_ns = 1'000'600,

@@ -126,6 +126,7 @@ TEST_CASE("the numbers of faults and pages in events equal the counters", "[syst
   CHECK(pages(WHERRY_EVENT_MIGRATION) == after.migrated_in - before.migrated_in);
   CHECK(pages(WHERRY_EVENT_DUPLICATE) == after.duplicated - before.duplicated);
   CHECK(pages(WHERRY_EVENT_REMOTE_MAP) == after.mapped_remotely - before.mapped_remotely);
+  CHECK(pages(WHERRY_EVENT_HELD) == after.held - before.held);
   CHECK(pages(WHERRY_EVENT_DUPLICATE) > 0);
   CHECK(pages(WHERRY_EVENT_REMOTE_MAP) > 0);
   std::uint64_t service_ns = 0;

@@ -146,6 +146,24 @@ TEST_CASE("evictions are one finding for each device, which names the memory tha
   CHECK(findings[0].observation.find("2.0 MiB were evicted") != std::string::npos);
 }
 
+TEST_CASE("memory whose pages were held is proposed to be pinned, however few they were") {
+  MemoryUse use;
+  use.holds = 1;
+  use.held_pages = 16;
+  const auto findings = findings_of(use);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].proposal == Proposal::pin);
+  CHECK(to_string(findings[0].proposal) == "pin");
+  CHECK(findings[0].memory == "matrix");
+  CHECK(findings[0].processor == -1);
+  CHECK(findings[0].pages == 16);
+  CHECK(findings[0].observation ==
+        "matrix could not move 1 time, because a system call, a pipe or another process held its "
+        "pages");
+  CHECK(findings[0].evidence.starts_with("64 KiB stayed"));
+  CHECK(findings[0].attempt.find("wherryPinPages") != std::string::npos);
+}
+
 TEST_CASE("the costliest finding comes first, and memory without a name has none") {
   MemoryUse cheap = disputed(host, device_0, 10), dear = cheap;
   dear.by[host].fault_ns = 2'000'000;

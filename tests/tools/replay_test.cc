@@ -186,6 +186,23 @@ TEST_CASE("the region of a page comes with it") {
   CHECK(result.counts.migrated_pages == 16);
 }
 
+TEST_CASE("what held pages is not repeated: the pages move as under the policy") {
+  Run run(block_size, 0, 65536);
+  run.touch(host, 0, 10 * us).touch(device, 3, 100 * us);
+  const ReplayResult without = run.under("migrate-always");
+  run.add({.time_ns = start + 100 * us,
+           .address = base,
+           .bytes = 65536,
+           .kind = EventKind::held,
+           .cause = EventCause::fault,
+           .source = host,
+           .destination = device});
+  const ReplayResult with = run.under("migrate-always");
+  CHECK(with.counts.migrated_pages == without.counts.migrated_pages);
+  CHECK(with.stall_ns == without.stall_ns);
+  CHECK(with.time_ns == without.time_ns);
+}
+
 TEST_CASE("a step that happens as it was recorded takes the recorded time") {
   constexpr std::uint64_t waited = 30 * us, moving = 77 * us;
   Run run(page_size);

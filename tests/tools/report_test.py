@@ -21,6 +21,7 @@ import unittest
 
 import cli_test
 from cli_test import Case, wherry
+from held_events import add_held_pages
 
 # Under this policy every move has a fault as its cause. Nothing that happens in the background
 # changes the number of faults.
@@ -97,6 +98,20 @@ class Page(Folder):
         self.assertNotIn("{{", "".join(page.texts["script", None][-1:]))
         self.assertLess(self.page.stat().st_size, 4 << 20)
         self.assertIn((UPLOT / "LICENSE").read_text(), text)
+
+    def test_pages_that_were_held_are_a_finding(self):
+        memory = add_held_pages(self.trace)
+        done = wherry("report", self.trace, "-o", self.page)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        sentence = (f"{memory} could not move 2 times, because a system call, a pipe or another "
+                    "process held its pages")
+        self.assertIn(f"  {sentence}\n", done.stdout)
+        data = data_of(self.page)
+        finding, = [finding for finding in data["findings"] if finding["proposal"] == "pin"]
+        self.assertEqual((finding["memory"], finding["observation"], finding["pages"]),
+                         (memory, sentence, 5))
+        self.assertEqual({one["name"]: one["held_bytes"] for one in data["memory"]
+                          if one["held_bytes"]}, {memory: 5 * 4096})
 
     def test_the_counts_are_those_of_the_trace(self):
         data, events = self.report(), self.events()

@@ -122,6 +122,26 @@ TEST_CASE("moves, faults, launches and the places of memory are counted") {
   CHECK(report->residency.share(1, 0, report->bins.count - 1) == 0);
 }
 
+TEST_CASE("pages that are held are counted for their memory, and stay where they are") {
+  auto events = exchange(100);
+  for (const std::int8_t to : {std::int8_t{1}, TraceEvent::no_processor})
+    events.push_back({.time_ns = after_start(50'000),
+                      .address = sample_machine().arena_base,
+                      .bytes = 3 * page,
+                      .kind = EventKind::held,
+                      .cause = to == 1 ? EventCause::fault : EventCause::release,
+                      .source = 0,
+                      .destination = to});
+  const auto report = good_report_on(file_of(events));
+  const MemoryUse& use = report->memory.at("data");
+  CHECK(use.holds == 2);
+  CHECK(use.held_pages == 6);
+  CHECK(use.moved_pages[0][1] == 2000);
+  CHECK(report->residency.share(0, 0, report->bins.count - 1) == 255);
+  REQUIRE(report->findings.size() == 2);
+  CHECK(report->findings[1].proposal == Proposal::pin);
+}
+
 TEST_CASE("a trace that breaks off is counted up to there") {
   const auto report = good_report_on(file_of(exchange(1), /*ended=*/false));
   CHECK_FALSE(report->about.complete);

@@ -22,6 +22,7 @@ import zlib
 
 import cli_test
 from cli_test import Case, wherry
+from held_events import add_held_pages
 
 # Under this policy every move has a fault as its cause.
 DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1", "WHERRY_POLICY": "migrate-always"}
@@ -165,6 +166,40 @@ class Recorded(Case):
             self.assertGreater(int(lines[name][0]), 0, name)
             self.assertEqual(int(lines[name][0]), sum(event["name"] == name for event in faults))
         self.assertIn("No event was dropped.", text)
+
+    def test_pages_that_were_held_are_in_every_report(self):
+        self.assertNotIn("Held: ", self.report("summary"))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        trace = pathlib.Path(folder.name) / "held.trace"
+        trace.write_bytes(self.trace.read_bytes())
+        memory = add_held_pages(trace)
+
+        def report(form):
+            done = wherry("trace", trace, "--format", form)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout
+
+        held = [event for event in json.loads(report("json"))["events"] if event["kind"] == "held"]
+        self.assertEqual([(event["cause"], event["source"], event["destination"], event["bytes"],
+                           event["name"]) for event in held],
+                         [("fault", 0, 1, 3 * 4096, memory), ("release", 1, -1, 2 * 4096, memory)])
+        rows = csv.DictReader(io.StringIO(report("csv"), newline=""))
+        self.assertEqual([row["cause"] for row in rows if row["kind"] == "held"],
+                         ["fault", "release"])
+        moments = [event for event in json.loads(report("chrome"))["traceEvents"]
+                   if event["name"] == "held"]
+        # In the row of the processor whose pool keeps the pages.
+        self.assertEqual([(event["pid"], event["args"].get("from"), event["args"].get("to"))
+                          for event in moments],
+                         [(1, "host", "device 0"), (2, "device 0", None)])
+        text = report("summary")
+        lines = {line[:40].strip(): line[40:].split() for line in text.splitlines()}
+        for name in ("held, fault", "held, release", "held, host -> device 0",
+                     "held, device 0 -> none"):
+            self.assertEqual(lines[name][0], "1", name)
+        self.assertIn("\nHeld: 2 times pages could not move, 0.02 MiB in all, ", text)
+        self.assertIn("wherryPinPages", text)
 
     def test_samples_say_so_in_every_report(self):
         self.assertFalse([event for event in self.events()

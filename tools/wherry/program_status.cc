@@ -153,11 +153,6 @@ constexpr std::size_t blocks_at_once = impl::page_size / sizeof(BlockActivity);
 
 }  // namespace
 
-std::uint64_t PoolStatus::counter(std::string_view name) const {
-  const auto found = std::ranges::find(counter_names, name);
-  return counters[static_cast<std::size_t>(found - counter_names.begin())];
-}
-
 std::variant<StatusReader, std::string> StatusReader::open(pid_t pid) {
   // First: what is found then belongs to this process, even if its number is used again.
   Fd end(::pidfd_open(pid, 0));

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,7 +33,10 @@ struct PoolStatus {
   std::array<std::uint64_t, counter_names.size()> counters{};
 
   // Requires: there is such a counter.
-  std::uint64_t counter(std::string_view name) const;
+  std::uint64_t counter(std::string_view name) const {
+    const auto found = std::ranges::find(counter_names, name);
+    return counters[static_cast<std::size_t>(found - counter_names.begin())];
+  }
 };
 
 struct BlockStatus {
