@@ -84,6 +84,8 @@ const char* name_of(LockOrder order) {
       return "audiences";
     case LockOrder::spare_memory:
       return "spare_memory";
+    case LockOrder::held_memory:
+      return "held_memory";
     case LockOrder::records:
       return "records";
     case LockOrder::crowds:
@@ -136,6 +138,10 @@ const char* name_of(LockOrder order) {
       return "capacity";
     case LockOrder::scattered_blocks:
       return "scattered_blocks";
+    case LockOrder::held_blocks:
+      return "held_blocks";
+    case LockOrder::folios:
+      return "folios";
     case LockOrder::in_flight_transfers:
       return "in_flight_transfers";
     case LockOrder::completions:

@@ -65,6 +65,7 @@ enum class LockOrder : std::uint8_t {
   loader,            // in a device process: which modules it must load
   audiences,         // which audiences are in use
   spare_memory,      // freed memory of devices that keeps its pages
+  held_memory,       // freed memory of which somebody holds pages [waits]
   records,           // what the API knows about addresses
   addresses,         // the table that finds a record by its address
   crowds,            // pages with several pieces of registered memory
@@ -91,9 +92,11 @@ enum class LockOrder : std::uint8_t {
   copy_backends,     // copy backends that no thread uses
   capacity,          // which requests wait for free pages in one pool
   scattered_blocks,  // which blocks wait for the consolidator
+  held_blocks,       // which blocks have pages that could not leave their pools
   in_flight_transfers,  // which threads transfer which pages
   completions,          // work that other threads completed for one engine
   fault_sources,        // the descriptors that the fault handlers read
+  folios,               // the memory with which one pool looks at huge pages and replaces them
   mapper,               // the descriptor through which one page table is changed
   protector,            // the slot through which another process is asked to change its page table
 };
@@ -136,6 +139,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::annex:
     case LockOrder::exclusive:
     case LockOrder::engine:
+    case LockOrder::held_memory:
     case LockOrder::modules:
     case LockOrder::pins:
     case LockOrder::changes:

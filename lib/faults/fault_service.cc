@@ -125,8 +125,9 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
       return {Outcome::try_again};
     case FaultPlan::Kind::transfer:
       // To create a huge page, or to enter it, may need more than a signal handler may do.
-      if (fault.in_handler &&
-          engine_.is_huge_page({0, static_cast<unsigned>(plan.pages)}, plan.decision.destination))
+      if (fault.in_handler && (engine_.is_huge_page({0, static_cast<unsigned>(plan.pages)},
+                                                    plan.decision.destination) ||
+                               engine_.must_separate(block, plan.transfer.pages)))
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
@@ -136,7 +137,15 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
     case FaultPlan::Kind::refuse:
       return {Outcome::full};
   }
-  return executor_.execute(fault, block, found.facts, plan);
+  // So may a split of a huge page.
+  if (fault.in_handler && plan.ends_copies &&
+      engine_.must_separate(block, PageMask::of(plan.decision.region)))
+    return {Outcome::not_here};
+  const Attempt attempt = executor_.execute(fault, block, found.facts, plan);
+  if (attempt.outcome == Outcome::resolved && fault.constraints.held)
+    temporary_pins_.hold(block.index, plan.decision.region,
+                         engine_.separator().retry_at(block.index));
+  return attempt;
 }
 
 // ---- gather

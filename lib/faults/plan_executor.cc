@@ -110,6 +110,10 @@ std::optional<FaultAttempt> PlanExecutor::carry(Fault& fault, const LockedBlock&
       fault.entry = Entry::none;
       return FaultAttempt{Outcome::try_again};
     }
+    if (result.status == OpStatus::held && !page_done) {
+      fault.constraints.held = true;
+      return FaultAttempt{Outcome::try_again};
+    }
     if (result.status == OpStatus::no_memory && !page_done) {
       if (facts.grain == 1) return FaultAttempt{Outcome::no_memory, {}, 0, to};
       fault.constraints.region_only = true;
@@ -154,8 +158,9 @@ std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& 
         // Changes of other views, or a device that hangs, must not cost the thread.
         [[fallthrough]];
       case AdviceEffects::Shown::declined:
-        // A pinned page cannot come instead; other pages may give mappings back.
-        if (effects_.pinned(block.index).test(page)) return FaultAttempt{Outcome::not_yet};
+        // A pinned or held page cannot come instead; other pages may give mappings back.
+        if (fault.constraints.held || effects_.pinned(block.index).test(page))
+          return FaultAttempt{Outcome::not_yet};
         fault.constraints.keep_view = true;
         return FaultAttempt{Outcome::try_again};
     }

@@ -31,15 +31,23 @@ std::optional<TemporaryPins::TemporaryPin> TemporaryPins::pop_due(std::uint64_t 
   return pin;
 }
 
-bool TemporaryPins::begin(BlockIndex block, PageRun run, Processor at, std::uint64_t until_ns) {
-  if (until_ns != 0) {
-    const LockGuard guard(lock_);
-    try {
-      push({until_ns, block, run});
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
+bool TemporaryPins::add(const TemporaryPin& pin) {
+  const LockGuard guard(lock_);
+  try {
+    push(pin);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+}
+
+// Without memory the remote mappings stay until something else changes them.
+void TemporaryPins::hold(BlockIndex block, PageRun run, std::uint64_t until_ns) {
+  (void)add({until_ns, block, run});
+}
+
+bool TemporaryPins::begin(BlockIndex block, PageRun run, Processor at, std::uint64_t until_ns) {
+  if (until_ns != 0 && !add({until_ns, block, run})) return false;
   count(engine_.at(at).counters.thrash_pinned, run.count);
   record(EventKind::pin, block, run, at);
   return true;

@@ -28,6 +28,9 @@ class TemporaryPins {
   // Pins the pages at `at` until this time of the clock; 0: without an end. False: there is no
   // memory to remember the pin.
   bool begin(BlockIndex block, PageRun run, Processor at, std::uint64_t until_ns) EXCLUDES(lock_);
+  // The pages stay where they are until this time, because they are held (FolioSeparator). Then
+  // processors that map them elsewhere than in their own pool fault again.
+  void hold(BlockIndex block, PageRun run, std::uint64_t until_ns) EXCLUDES(lock_);
 
   // When the next pin ends. Nothing: no pin has an end.
   std::optional<std::uint64_t> next_end() const {
@@ -47,6 +50,8 @@ class TemporaryPins {
     bool operator<(const TemporaryPin& other) const { return until_ns > other.until_ns; }
   };
 
+  // False: there is no memory.
+  bool add(const TemporaryPin& pin) EXCLUDES(lock_);
   void push(const TemporaryPin& pin) REQUIRES(lock_);
   std::optional<TemporaryPin> pop_due(std::uint64_t now) EXCLUDES(lock_);
   // Asks the policy which pins of the block have ended, counts and records them. Returns the pages.

@@ -95,6 +95,7 @@ class PoolBackend : public CopyBackend {
     if (writes) writes = begin_write(transfer, turn);
     const CopyMethod method = writes ? CopyMethod::write : CopyMethod::read;
     const SparsePoolFile& seen = pool(writes ? transfer.from : transfer.to);
+    if (whole_block && huge) pool(transfer.to).may_become_folio(transfer.span);
     if (whole_block && seen.has_block_alias()) {
       const std::span<std::byte> memory = seen.block_alias(transfer.span);
       // Linux enters the pages first. A write that meets an absent source page would clear the
@@ -120,9 +121,9 @@ class PoolBackend : public CopyBackend {
     if (begun) turn = std::move(*begun);
     return begun.has_value();
   }
-  // Whether a punch is sure to free the pages. Linux may be temporarily unable to split a huge
-  // page, so a punch of a part of one may free none.
-  bool leaves_nothing(const PageTransfer& transfer) const {
+  // Whether the backend punches the source's pages. Only a whole block, where there are huge pages:
+  // the punch of a part of one would clear that part (PoolFile::punch()).
+  bool punches(const PageTransfer& transfer) const {
     return transfer.kind == PageTransfer::Kind::move &&
            (transfer.span.count == pages_per_block || !source(transfer).has_huge_pages());
   }
@@ -182,9 +183,8 @@ class PoolBackend : public CopyBackend {
                              : read_at(source(transfer).fd(), offset, copy.memory);
       outcome.status = impl::status_of(result, transfer.span.bytes());
     }
-    if (outcome.status == OpStatus::ok && transfer.kind == PageTransfer::Kind::move)
-      outcome.released =
-          source(transfer).punch(offset, transfer.span.bytes()) == 0 && leaves_nothing(transfer);
+    if (outcome.status == OpStatus::ok && punches(transfer))
+      outcome.released = source(transfer).punch(offset, transfer.span.bytes()) == 0;
     close_window(slot);
     return outcome;
   }
@@ -223,9 +223,7 @@ class PoolBackend : public CopyBackend {
   }
 
  private:
-  const SparsePoolFile& pool(Processor p) const {
-    return *pools_[static_cast<std::size_t>(p.index)];
-  }
+  SparsePoolFile& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
   // Returns nullopt if the place is in this process's memory.
   std::optional<ByteTransfer::InFile> in_file(const ByteTransfer::Place& place) const {
     if (const auto* const pooled = std::get_if<ByteTransfer::InPool>(&place))
@@ -278,25 +276,24 @@ class RingBackend final : public PoolBackend {
       return;
     }
     const std::uint64_t offset = transfer.span.offset();
-    const bool moves = transfer.kind == PageTransfer::Kind::move;
-    const auto link = moves ? IoRing::Link::next : IoRing::Link::none;
+    const bool punches = this->punches(transfer);
+    const auto link = punches ? IoRing::Link::next : IoRing::Link::none;
     if (transfer.kind == PageTransfer::Kind::create)
       ring_->populate(copy->memory, tag(slot, 0));
     else if (copy->method == CopyMethod::write)
       ring_->write(target(transfer).fd(), offset, copy->memory, tag(slot, 0), link);
     else
       ring_->read(source(transfer).fd(), offset, copy->memory, tag(slot, 0), link);
-    if (moves) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
+    if (punches) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
     if (!submit()) {
       say_once_that_ring_is_busy();
       over_.push_back(transfer_here(slot, transfer, *copy));
       return;
     }
     under_way_[slot] = {
-        moves ? 2u : 1u,
+        punches ? 2u : 1u,
         [bytes = transfer.kind == PageTransfer::Kind::create ? 0 : transfer.span.bytes()](
             int result) { return impl::status_of(result, bytes); },
-        leaves_nothing(transfer),
         {slot, OpStatus::ok, false}};
   }
 
@@ -325,7 +322,6 @@ class RingBackend final : public PoolBackend {
                           if (!whole && watch.saw_one()) result = copy_here(copy);
                           return PoolBackend::status_of(transfer, result);
                         },
-                        false,
                         {slot, OpStatus::ok, false}};
   }
 
@@ -341,7 +337,7 @@ class RingBackend final : public PoolBackend {
       if (done.tag % operations_per_slot == 0) {
         one.outcome.status = one.meaning(done.result);
       } else {
-        one.outcome.released = done.result == 0 && one.whole;
+        one.outcome.released = done.result == 0;
       }
       if (--one.operations != 0) continue;
       close_window(one.outcome.slot);
@@ -354,7 +350,6 @@ class RingBackend final : public PoolBackend {
     unsigned operations = 0;  // not yet reported
     // Translates the result of the first operation.
     std::function<OpStatus(int result)> meaning;
-    bool whole = false;  // a successful punch leaves nothing behind
     TransferResult outcome;
   };
 

@@ -21,7 +21,7 @@ namespace wherry::impl {
 
 struct PageTransfer {
   enum class Kind {
-    move,    // copied, then punched out of the source's pool
+    move,    // copied; the source's pages leave, see TransferResult::released
     copy,    // copied; the source keeps its pages
     create,  // zero pages; there is no source
   };
@@ -57,7 +57,7 @@ struct TransferResult {
   // still holds everything. no_memory: the target has no memory for it. bad_address: this process
   // has no memory at that address. incomplete: another attempt may succeed.
   OpStatus status = OpStatus::ok;
-  // True: the source's pool holds none of the pages any more. False: this is not known.
+  // True: the backend has punched the source's pages. False: the user of the backend does that.
   bool released = false;
 };
 

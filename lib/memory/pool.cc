@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/patience.h"
 #include "memory/zero_block.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
+#include "os/memory/folio_split.h"
 #include "os/memory/numa.h"
 #include "trap/pool_view.h"
 
@@ -41,6 +43,7 @@ SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes,
       alias_(Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size,
                                  access ? Access::read : Access::write)),
       filler_(make_filler(access)),
+      folio_map_(arena_bytes),
       writers_(stripes.files()) {
   if (views_permit_huge_pages())
     block_alias_ = Mapping::file_alias(file_.fd_at(0), arena_bytes, block_size, Access::write,
@@ -69,21 +72,133 @@ int SparsePoolFile::open(PageSpan pages) {
 }
 
 int SparsePoolFile::punch(PageSpan span) {
-  // Linux cannot split a huge page while another process or thread holds a reference to it, for
-  // example during a read. A punch of a part then unmaps and clears the part, but frees no memory
-  // and reports no error. The caller cannot undo its move, because the old contents are gone. So
-  // this function repeats the punch, and sleeps in between under the block's lock: an exception to
-  // the rule of trap/mapper.h. Most references are short. After attempts_max sleeps this function
-  // returns 0 all the same, and pages of zeros stay in the pool.
-  constexpr int attempts_max = 200;
-  constexpr std::chrono::microseconds pause{20};
-  const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;
-  const std::uint64_t end = span.offset() + span.bytes();
-  for (int attempt = 0;; ++attempt) {
-    const int error = file_.punch(span.offset(), span.bytes());
-    if (error != 0 || !in_part || attempt == attempts_max ||
-        file_.first_data(span.offset(), end) == end)
-      return error;
+  const int error = file_.punch(span.offset(), span.bytes());
+  if (error == 0) folio_map_.separated(span);
+  return error;
+}
+
+// ---- folios
+
+Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
+  if (span.count == pages_per_block || !file_.has_huge_pages()) return Folios::apart;
+  const PageSpan block = block_span(block_of(span.first));
+  const bool is_full = resident == ~PageMask{};
+  if (!folio_map_.may_share(span)) {
+    // Linux merges the pages of a block in the background only if none is missing, where a
+    // userfaultfd tracks the holes, and otherwise only where mappings permit huge pages.
+    if (!is_full || !views_permit_huge_pages() || !is_huge_now(block)) return Folios::apart;
+    folio_map_.created(block);
+    return Folios::huge_page;
+  }
+  // A page is in no folio with a page that is absent.
+  const auto continues = [&](PageIndex page) -> std::optional<bool> {
+    const bool is_inside = page != block.first && page != block.end();
+    if (!is_inside || !resident.test(page_in_block(page))) return false;
+    return continues_folio(page);
+  };
+  const auto first = continues(span.first);
+  const auto end = continues(span.end());
+  if (first && end && !*first && !*end) return Folios::apart;
+  return is_full && is_huge_now(block) ? Folios::huge_page : Folios::unknown;
+}
+
+std::optional<bool> SparsePoolFile::continues_folio(PageIndex page) const {
+  const std::byte* const seen = alias(page);
+  (void)*const_cast<const volatile std::byte*>(seen);
+  return frames_.continues_folio(reinterpret_cast<std::uintptr_t>(seen));
+}
+
+bool SparsePoolFile::is_huge_now(PageSpan block) {
+  // Folios are aligned: only one of 2 MiB crosses the middle of the block.
+  constexpr std::uint64_t middle = pages_per_block / 2;
+  if (const auto crosses = continues_folio(block.first + middle)) return *crosses;
+  // Without the privilege: where a mapping permits huge entries, an access to the first page enters
+  // the middle one only as part of a huge page.
+  const LockGuard guard(folios_lock_);
+  try {
+    if (!look_window_) look_window_.emplace(block_size);
+  } catch (const std::system_error&) {
+    return true;
+  }
+  if (look_window_->show(file_.fd_at(block.offset()), block.offset(), block.bytes(),
+                         FileWindow::Use::creating_huge_pages) != 0)
+    return true;
+  const std::byte* const seen = look_window_->shown().data();
+  (void)*const_cast<const volatile std::byte*>(seen);
+  const auto is_huge =
+      frames_.is_mapped(reinterpret_cast<std::uintptr_t>(seen) + middle * page_size);
+  look_window_->hide();
+  return is_huge.value_or(true);
+}
+
+void SparsePoolFile::remove_own_entries(PageSpan block) {
+  (void)remove_entries(address(block), block.bytes());
+  if (has_block_alias())
+    (void)remove_entries(block_alias_.address() + block.offset(), block.bytes());
+}
+
+OpStatus SparsePoolFile::split(PageSpan span) {
+  // Copies of the library, and Linux itself, hold a page for a moment.
+  constexpr int attempts_max = 3;
+  const PageSpan block = block_span(block_of(span.first));
+  remove_own_entries(block);
+  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+    // Linux splits through a page table that has an entry.
+    (void)*const_cast<const volatile std::byte*>(alias(span.first));
+    if (split_folios(0, address(span), span.bytes()) != 0) return OpStatus::unsupported;
+    const auto mapped = frames_.is_mapped(address(span));
+    if (!mapped) return OpStatus::unsupported;
+    if (*mapped) continue;
+    was_split(block);
+    return OpStatus::ok;
+  }
+  remove_own_entries(block);
+  return OpStatus::held;
+}
+
+OpStatus SparsePoolFile::rebuild(PageSpan span, const PageMask& resident) {
+  const LockGuard guard(folios_lock_);
+  try {
+    if (!contents_) contents_ = Mapping::zeroed(block_size);
+  } catch (const std::system_error&) {
+    return OpStatus::no_memory;
+  }
+  // Every page of the copy exists before the first page leaves.
+  const std::span<std::byte> contents{contents_->data(), span.bytes()};
+  if (read_at(file_.fd_at(span.offset()), span.offset(), contents) !=
+      static_cast<int>(span.bytes()))
+    return OpStatus::no_memory;
+  const int error = punch(span);
+  WHERRY_CHECK(error == 0, "a part of a pool cannot be freed: errno {}", error);
+  const BlockIndex block = block_of(span.first);
+  for (const PageRun run : runs_of(resident & PageMask::of(run_in_block(block, span)))) {
+    const PageSpan part = span_of(block, run);
+    fill_small(part, contents.data() + (part.first - span.first) * page_size);
+  }
+  return OpStatus::ok;
+}
+
+void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
+  // The contents exist only in `source`. Linux has just got as many pages back as are created here,
+  // unless somebody holds them.
+  constexpr std::uint64_t limit_ns = 10'000'000'000;
+  constexpr std::chrono::milliseconds pause{1};
+  std::uint64_t done = 0;
+  for (Patience patience(limit_ns, AtLimit::goes_on); done < span.count;) {
+    const PageSpan rest{span.first + done, span.count - done};
+    const std::byte* const from = source + done * page_size;
+    OpResult result;
+    if (filler_) {
+      result = filler_->copy(address(rest), from, rest.bytes(), /*write_protected=*/false);
+    } else {
+      result = fill_zero_small(rest);
+      std::memcpy(alias_.data() + rest.offset(), from, result.bytes);
+    }
+    done += result.bytes / page_size;
+    if (result || result.bytes != 0) continue;
+    WHERRY_CHECK(!patience.is_over(), "no memory for pages that a huge page had: {}",
+                 to_string(result.status));
+    patience.note_wait();
     std::this_thread::sleep_for(pause);
   }
 }
@@ -124,6 +239,7 @@ bool SparsePoolFile::holds_none(PageSpan span) const {
 
 std::optional<OpResult> SparsePoolFile::write(PageSpan span, const std::byte* source) {
   if (!may_write_to(span.offset() + span.bytes())) return std::nullopt;
+  may_become_folio(span);
   const int result = write_at(file_.fd_at(span.offset()), span.offset(), {source, span.bytes()});
   return unless_short_of_memory(outcome_of(span, result, span.bytes()));
 }
@@ -134,6 +250,7 @@ std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std:
   const std::byte* const contents = source != nullptr ? source : zero_block().data();
   if (!has_block_alias()) return write(span, contents);
   if (const auto written = try_write(span, contents)) return written;
+  may_become_folio(span);
   auto created = unless_short_of_memory(outcome_of(span, populate(block_alias(span)), 0));
   if (!created || !*created || source == nullptr) return created;
   const int result = copy_memory(block_alias(span), {source, span.bytes()});
@@ -143,7 +260,7 @@ std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std:
 // Linux may have created some of the pages before it failed, and the caller accounts for none.
 OpResult SparsePoolFile::outcome_of(PageSpan span, int result, std::size_t expected) {
   if (result == static_cast<int>(expected)) return {OpStatus::ok, span.bytes()};
-  WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
+  WHERRY_CHECK(punch(span) == 0, "a part of a pool cannot be freed");
   return {result == -EINTR || result == -EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 
@@ -178,6 +295,7 @@ OpResult SparsePoolFile::fill_zero_small(PageSpan span) {
 }
 
 int SparsePoolFile::merge(PageSpan block) {
+  may_become_folio(block);
   if (has_block_alias()) return -merge_pages(block_alias(block));
   int error = merge_window_->show(file_.fd_at(block.offset()), block.offset(), block.bytes(),
                                   FileWindow::Use::creating_huge_pages);

@@ -11,26 +11,56 @@
 #include <utility>
 #include <vector>
 
+#include "base/lock.h"
 #include "base/page.h"
 #include "base/page_mask.h"
+#include "memory/folio_map.h"
 #include "memory/striped_file.h"
 #include "os/files/file_window.h"
 #include "os/memory/mapping.h"
+#include "os/memory/page_frames.h"
 #include "os/memory/userfaultfd.h"
 #include "trap/protection_mapper.h"
 
 namespace wherry::impl {
 
+// How pages lie in the folios (os/memory/page_frames.h) of a pool file.
+enum class Folios {
+  apart,      // They share no folio with other pages.
+  huge_page,  // They are a part of a huge page.
+  unknown,    // They may share smaller folios with other pages.
+};
+
 // The operations on a pool file that migration uses. Tests replace them to delay or fail single
 // steps.
 class PoolFile : public HoleFiller {
  public:
-  // Frees the pages and removes all mappings of them. Returns 0 or an errno. Afterwards the file
-  // holds none of them, unless they are part of a huge page to which another process or thread
-  // holds a reference for more than 4 ms (punch() waits so long, also under a block's lock). Then
-  // unmapped pages of zeros stay: the next copy or creation there writes over them, or returns
-  // `occupied`, and the engine punches them again.
+  // Frees the pages and removes all mappings of them. Returns 0 or an errno. Whoever holds a page
+  // keeps its frame, with its contents. Requires: folios() of them is `apart`. Of a folio that
+  // loses only a part Linux clears that part where it is, and a holder reads zeros.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
+  // The pages have left the file by another call than punch().
+  virtual void left(PageSpan span) = 0;
+
+  // How these pages lie in folios. `resident`: what the pool holds of their block, these pages
+  // among it. A few microseconds at most.
+  virtual Folios folios(PageSpan span, const PageMask& resident) = 0;
+  // The pages, and those with which they may share folios.
+  virtual PageSpan folios_around(PageSpan span) const = 0;
+  // Removes the library's own mappings' entries for the block.
+  virtual void remove_own_entries(PageSpan block) = 0;
+  // Has Linux split the huge page of these pages, without a change of contents. Requires: no other
+  // page table than that of the library's own mappings has an entry for the block. ok: the block
+  // has small pages now. held: somebody else holds a page of it. unsupported: Linux does not tell.
+  // Takes 50 to 200 us if Linux splits, 10 to 20 us otherwise.
+  [[nodiscard]] virtual OpStatus split(PageSpan span) = 0;
+  // The huge page of the block was split by another call than split().
+  virtual void was_split(PageSpan block) = 0;
+  // Puts those of the pages that are in `resident` into new frames, each a folio of its own.
+  // Whoever holds an old frame keeps it, with its contents. Requires: no process can access the
+  // pages, or only to read; nobody else changes them. Removes all entries for them where a punch
+  // does that. no_memory: nothing has changed.
+  [[nodiscard]] virtual OpStatus rebuild(PageSpan span, const PageMask& resident) = 0;
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
   // Has Linux make one huge page of the pages of a block, while threads may access them. Requires:
@@ -92,6 +122,15 @@ class SparsePoolFile final : public PoolFile {
   [[nodiscard]] int open(PageSpan pages);
 
   int punch(PageSpan span) override;
+  void left(PageSpan span) override { folio_map_.separated(span); }
+  Folios folios(PageSpan span, const PageMask& resident) override;
+  PageSpan folios_around(PageSpan span) const override { return folio_map_.around(span); }
+  void remove_own_entries(PageSpan block) override;
+  OpStatus split(PageSpan span) override;
+  void was_split(PageSpan block) override { folio_map_.separated(block); }
+  OpStatus rebuild(PageSpan span, const PageMask& resident) override;
+  // A copy is about to create these pages, perhaps as one folio. Requires: whole regions.
+  void may_become_folio(PageSpan span) { folio_map_.created(span); }
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   OpResult fill_zero_small(PageSpan span);
@@ -132,6 +171,13 @@ class SparsePoolFile final : public PoolFile {
   OpResult outcome_of(PageSpan span, int result, std::size_t expected);
 
   Access alias_access() const { return filler_ ? Access::read : Access::write; }
+  // Whether the pages on both sides of the start of `page` are in one folio, as Linux says.
+  // Requires: `page` is resident.
+  std::optional<bool> continues_folio(PageIndex page) const;
+  // Whether the block is a huge page now. Requires: the pool holds all of it.
+  bool is_huge_now(PageSpan block);
+  // Fills holes with small pages, however long that takes. Requires: absent.
+  void fill_small(PageSpan span, const std::byte* source);
 
   StripedFile file_;
   Mapping alias_;
@@ -144,6 +190,13 @@ class SparsePoolFile final : public PoolFile {
   // Linux would fill its holes through such a mapping (docs/decisions/traps.md).
   Mapping block_alias_;
   std::optional<FileWindow> merge_window_;  // of merge(), where there is no block_alias_
+  FolioMap folio_map_;
+  const PageFrames frames_;
+  Mutex folios_lock_{LockOrder::folios};
+  // Where is_huge_now() looks at a block; made at its first use.
+  std::optional<FileWindow> look_window_ GUARDED_BY(folios_lock_);
+  // The contents of the pages that rebuild() moves; made at its first use.
+  std::optional<Mapping> contents_ GUARDED_BY(folios_lock_);
   mutable std::vector<std::atomic<unsigned>> writers_;  // by file, see WriteTurn
 };
 

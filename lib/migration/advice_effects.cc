@@ -173,7 +173,9 @@ bool AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
     const PageRun run = run_in_block(index, pages);
     // A duplication that is in flight must end before this returns. Other transfers follow the new
     // advice when they complete.
-    const PageRun resting = change.kind == Kind::unset_read_mostly ? run : PageRun{};
+    // So must others of the block, because copies may be parts of one huge page.
+    const PageRun resting =
+        change.kind == Kind::unset_read_mostly ? PageRun{0, pages_per_block} : PageRun{};
     lock_at_rest(engine_.transfers(), index, state, resting);
     const LockedBlock block(index, state, std::adopt_lock);
     switch (change.kind) {

@@ -19,6 +19,7 @@ constexpr std::uint64_t samples_per_eviction = 1;
 
 // A pool that stays full does not notify the thread again, so the thread looks again by itself.
 constexpr int retry_ms = 2;
+constexpr int held_retry_ms = 50;
 constexpr int idle_ms = 10'000;
 
 }  // namespace
@@ -52,7 +53,8 @@ void BackgroundEvictor::work() {
     const std::uint32_t seen = notifier_.seen();
     bool relieved = true;
     for (int i = 1; i < engine_.processors(); ++i) relieved = relieve(Processor{i}) && relieved;
-    notifier_.wait(seen, relieved ? idle_ms : retry_ms);
+    const int pause_ms = free_held_() ? idle_ms : held_retry_ms;
+    notifier_.wait(seen, relieved ? pause_ms : retry_ms);
   }
 }
 

@@ -1,4 +1,6 @@
-// Evicts before a device's pool is full, so that a fault does not normally wait for an eviction.
+// Evicts before a device's pool is full, so that a fault does not normally wait for an eviction,
+// and frees what could not be freed at once.
+//
 // The thread wakes when a pool has fewer free pages than the low watermark. It gives up pages that
 // nobody uses, and evicts blocks until the pool has as many as the high watermark. Then it samples
 // other blocks of the pool (access_sampler.h), so that the replacement learns which blocks the
@@ -29,13 +31,21 @@ struct Watermarks {
 class BackgroundEvictor {
  public:
   // `give_up(p)`: frees pages of p's pool that nobody uses; returns false if there are none.
+  // `free_held()`: frees pages that were held when the program freed them; returns true if none is
+  // left.
   BackgroundEvictor(PageEngine& engine, Evictor& evictor, AccessSampler& sampler,
-                    std::function<bool(Processor)> give_up)
-      : engine_(engine), evictor_(evictor), sampler_(sampler), give_up_(std::move(give_up)) {}
+                    std::function<bool(Processor)> give_up, std::function<bool()> free_held)
+      : engine_(engine),
+        evictor_(evictor),
+        sampler_(sampler),
+        give_up_(std::move(give_up)),
+        free_held_(std::move(free_held)) {}
   // Waits for the eviction of a block that has begun.
   ~BackgroundEvictor();
   // Starts the thread. Call it once, before any page comes to a pool.
   void start();
+  // free_held() has work. Any thread.
+  void notify() { notifier_.notify(); }
 
  private:
   void work();
@@ -46,6 +56,7 @@ class BackgroundEvictor {
   Evictor& evictor_;
   AccessSampler& sampler_;
   const std::function<bool(Processor)> give_up_;
+  const std::function<bool()> free_held_;
   Notifier notifier_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

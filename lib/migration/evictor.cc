@@ -72,6 +72,9 @@ Evictor::Verdict Evictor::may_evict(const LockedBlock& block,
     return Verdict::not_now;
   const PageMask& resident = block.state.at(request.at).resident;
   if (!resident.none() && (resident - effects_.pinned(block.index)).none()) return Verdict::no;
+  const PageRun first = pages_leaving(block, request.at).next_run(0);
+  if (first.count != 0 && engine_.separator().is_held_now(block, first, request.at))
+    return Verdict::no;
   return Verdict::yes;
 }
 
@@ -107,14 +110,22 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
     }
     // If a transfer fails, the pages go a piece at a time under the lock, which shows the cause.
     const bool in_flight = transfers && status == OpStatus::ok;
-    if (in_flight)
-      transfers = move_in_flight(index, state, request.waiter, done, leaving) == OpStatus::ok;
+    if (in_flight) {
+      const OpStatus moved = move_in_flight(index, state, request.waiter, done, leaving);
+      transfers = moved == OpStatus::ok;
+      if (moved == OpStatus::held) status = moved;
+    }
     if (transfers || !in_flight) left -= PageMask::of(run);
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
     // Some pages stay.
     const LockGuard guard(state.lock);
     state.evicted_from &= ~request.at.bit();
+  }
+  // Another block is evicted instead.
+  if (status == OpStatus::held) {
+    status = OpStatus::ok;
+    if (done.moved + done.dropped == 0) verdict = Verdict::no;
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;
@@ -150,8 +161,8 @@ OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& l
                         Leaving& next) {
   const PageMask leaving = left & pages_leaving(block, p);
   const PageMask copies = leaving & block.state.resident_beside(p);
-  for (const PageRun run : runs_of(copies)) engine_.drop(block, run, p, MoveCause::eviction);
-  done.dropped += copies.count();
+  for (const PageRun run : runs_of(copies))
+    done.dropped += engine_.drop(block, run, p, MoveCause::eviction).count();
   PageRun run = (leaving - copies).next_run(0);
   Capacity& host = engine_.at(Processor::host()).capacity;
   if (!next.reservation.try_grow(host, run.count)) {
@@ -179,7 +190,10 @@ OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* wait
     return outcome.status;
   }
   // Evicted pages are not expected to be used soon.
-  engine_.complete_transfer(block, transfer, outcome, leaving.reservation, Entry::none);
+  if (const OpStatus status =
+          engine_.complete_transfer(block, transfer, outcome, leaving.reservation, Entry::none);
+      status != OpStatus::ok)
+    return status;
   done.moved += transfer.run.count;
   // The result does not matter: an access before the views have followed faults.
   (void)effects_.follow(block, transfer.run);

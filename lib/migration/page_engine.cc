@@ -1,5 +1,6 @@
 #include "migration/page_engine.h"
 
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -26,6 +27,10 @@ ProcessorMask coherent_among(std::span<ProcessorMemory* const> processors) {
   return mask;
 }
 
+FolioSeparator::Departure departure_of(const InFlightTransfer& transfer) {
+  return {transfer.from, transfer.to, transfer.cause};
+}
+
 EventKind kind_of(PageTransfer::Kind kind) {
   switch (kind) {
     case PageTransfer::Kind::move:
@@ -41,11 +46,13 @@ EventKind kind_of(PageTransfer::Kind kind) {
 }  // namespace
 
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
-                       const Policy* policy, Clock clock, BlockActivity* activity)
+                       const Policy* policy, Clock clock, BlockActivity* activity,
+                       const AdviceMap* pins)
     : page_books_(processors, policy, activity),
       coherent_(coherent_among(processors)),
       clock_(clock),
-      recorder_(layout) {}
+      recorder_(layout),
+      separator_(*this, pins, clock) {}
 
 ProcessorMask PageEngine::sharing(Processor p) const {
   const Processor table = table_of(p);
@@ -237,6 +244,10 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
 
+  // 0. The pages share no huge page with others.
+  if (const OpStatus status = separator_.separate(block, run, {from, to, motive.cause});
+      status != OpStatus::ok)
+    return {status, 0};
   // 1. No processor can write the old copy any more.
   if (const OpStatus status = close(block, run, from); status != OpStatus::ok) {
     allow_writes(block, run, from);
@@ -284,10 +295,14 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
 
 OpStatus PageEngine::begin_transfer(const LockedBlock& block, InFlightTransfer& transfer) {
   transfer.begun_ns = OperationRecorder::begin_ns(kind_of(transfer.kind));
+  const bool moves = transfer.kind == PageTransfer::Kind::move;
+  if (moves) {
+    const OpStatus status = separator_.separate(block, transfer.run, departure_of(transfer));
+    if (status != OpStatus::ok) return status;
+  }
   if (transfer.kind != PageTransfer::Kind::create) {
-    const OpStatus status = transfer.kind == PageTransfer::Kind::move
-                                ? close(block, transfer.run, transfer.from)
-                                : protect(block, transfer.run, transfer.from);
+    const OpStatus status = moves ? close(block, transfer.run, transfer.from)
+                                  : protect(block, transfer.run, transfer.from);
     if (status != OpStatus::ok) {
       allow_writes_if_alone(block, transfer.run, transfer.from);
       return status;
@@ -298,13 +313,23 @@ OpStatus PageEngine::begin_transfer(const LockedBlock& block, InFlightTransfer& 
   return OpStatus::ok;
 }
 
-void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
-                                   const TransferResult& outcome, Reservation& reservation,
-                                   Entry entry) {
+OpStatus PageEngine::complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
+                                       const TransferResult& outcome, Reservation& reservation,
+                                       Entry entry) {
   const auto& [index, run, kind, from, to, cause, begun_ns] = transfer;
   // No processor has mapped the new copy yet, and none can write the old one: the order of the
   // punch and of the state does not matter here.
-  if (kind == PageTransfer::Kind::move && !outcome.released) punch(at(from), block.span_of(run));
+  if (kind == PageTransfer::Kind::move && outcome.released) {
+    at(from).file.left(block.span_of(run));
+  } else if (kind == PageTransfer::Kind::move) {
+    // Linux may have merged the pages with others since the transfer began.
+    if (const OpStatus status = separator_.separate(block, run, departure_of(transfer));
+        status != OpStatus::ok) {
+      abort_transfer(block, transfer);
+      return status;
+    }
+    punch(at(from), block.span_of(run));
+  }
   block.state.transfer_ended(run);
   transfers_.ended(block.span_of(run));
   switch (kind) {
@@ -324,6 +349,7 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
       {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, index,
       run);
   if (enters(block, run, to, entry)) enter_arrived(block, run, to);
+  return OpStatus::ok;
 }
 
 bool PageEngine::is_written(const LockedBlock& block, PageRun run, Processor p) const {
@@ -367,8 +393,17 @@ bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
   const PageMask holes = ~block.state.at(owner).resident;
   if (holes.none()) return true;
   if (!block.state.in_flight().none()) return false;
-  for (const PageRun run : runs_of(holes)) punch(at(owner), block.span_of(run));
-  return true;
+  PoolFile& file = at(owner).file;
+  bool restored = true;
+  for (const PageRun run : runs_of(holes)) {
+    const PageSpan together = file.folios_around(block.span_of(run));
+    const PageRun moved = run_in_block(block.index, together);
+    const bool closed = close(block, moved, owner) == OpStatus::ok;
+    restored = closed && restored &&
+               file.rebuild(together, block.state.at(owner).resident) == OpStatus::ok;
+    allow_writes_if_alone(block, moved, owner);
+  }
+  return restored;
 }
 
 bool PageEngine::prepare_huge_entry(const LockedBlock& block, Processor owner) {
@@ -494,19 +529,25 @@ void PageEngine::allow_writes_if_alone(const LockedBlock& block, PageRun run, Pr
     allow_writes(block, alone, owner);
 }
 
-PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages, Processor p,
-                              MoveCause cause) {
-  const PageMask held = pages & block.state.at(p).resident;
-  unmap_everywhere(block, held, p);
-  for (const PageRun run : runs_of(held)) {
+PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages,
+                              const FolioSeparator::Departure& departure) {
+  const Processor p = departure.owner;
+  PageMask out;
+  for (const PageRun run : runs_of(pages & block.state.at(p).resident)) {
+    if (separator_.separate(block, run, departure) != OpStatus::ok) continue;
+    unmap_everywhere(block, PageMask::of(run), p);
     punch(at(p), block.span_of(run));
-    recorder_.record({EventKind::invalidate, cause, p, {}}, block.index, run);
+    recorder_.record({EventKind::invalidate, departure.cause, p, {}}, block.index, run);
+    out |= PageMask::of(run);
   }
-  return held;
+  return out;
 }
 
-void PageEngine::drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause) {
-  page_books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
+PageMask PageEngine::drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause) {
+  const PageMask dropped =
+      take_out(block, PageMask::of(run), {p, std::nullopt, cause, IfHeld::leave});
+  page_books_.dropped(block, dropped, p, cause);
+  return dropped;
 }
 
 void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keeper,
@@ -518,10 +559,11 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
   for (int i = 0; i < processors(); ++i) {
     if (i == keeper.index) continue;
     for (const PageRun part : runs_of(several & block.state.at(Processor{i}).resident))
-      drop(block, part, Processor{i}, cause);
+      (void)drop(block, part, Processor{i}, cause);
   }
-  count(at(keeper).counters.collapsed, several.count());
-  for (const PageRun part : runs_of(kept)) allow_writes(block, part, keeper);
+  const PageMask alone = kept - block.state.resident_beside(keeper);
+  count(at(keeper).counters.collapsed, (several & alone).count());
+  for (const PageRun part : runs_of(alone)) allow_writes(block, part, keeper);
   note_if_scattered(block, keeper);
 }
 
@@ -548,11 +590,41 @@ OpStatus PageEngine::freeze(const LockedBlock& block, PageRun run) {
   return OpStatus::ok;
 }
 
-void PageEngine::release(const LockedBlock& block, PageRun run) {
+PageMask PageEngine::release(const LockedBlock& block, PageRun run, IfHeld if_held) {
+  std::array<PageMask, max_processors> out;
+  PageMask stays;
+  for (int i = 0; i < processors(); ++i) {
+    const Processor p{i};
+    const PageMask wanted = PageMask::of(run) & block.state.at(p).resident;
+    const PageMask gone = take_out(block, wanted, {p, std::nullopt, MoveCause::release, if_held});
+    out[static_cast<std::size_t>(i)] = gone;
+    stays |= wanted - gone;
+  }
+  if (!stays.none()) {
+    for (int i = 0; i < processors(); ++i)
+      page_books_.dropped(block, out[static_cast<std::size_t>(i)] & stays, Processor{i},
+                          MoveCause::release);
+    separator_.close_held(block, stays);
+  }
+  for (const PageRun gone : runs_of(PageMask::of(run) - stays)) {
+    recorder_.record_release(block.index, gone);
+    page_books_.released(block, gone);
+  }
+  return stays;
+}
+
+bool PageEngine::must_separate(const LockedBlock& block, const PageMask& pages) const {
   for (int i = 0; i < processors(); ++i)
-    take_out(block, PageMask::of(run), Processor{i}, MoveCause::release);
-  recorder_.record_release(block.index, run);
-  page_books_.released(block, run);
+    for (const PageRun run : runs_of(pages & block.state.at(Processor{i}).resident))
+      if (separator_.has_work(block, run, Processor{i})) return true;
+  return false;
+}
+
+void PageEngine::note_held(const LockedBlock& block, PageRun run,
+                           const FolioSeparator::Departure& departure) {
+  recorder_.record({EventKind::held, departure.cause, departure.owner, departure.to}, block.index,
+                   run);
+  count(at(departure.owner).counters.held, run.count);
 }
 
 OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, bool writable) {

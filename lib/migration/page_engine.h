@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
+#include "migration/folio_separator.h"
 #include "migration/in_flight_transfers.h"
 #include "migration/locked_block.h"
 #include "migration/operation_recorder.h"
@@ -43,14 +44,16 @@ struct InFlightTransfer {
 class PageEngine {
  public:
   // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy` and `activity`:
-  // as PageBooks has them; `clock`: when pages arrive. All outlive the engine.
+  // as PageBooks has them; `clock`: when pages arrive; `pins`: as FolioSeparator has it. All
+  // outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
                       const ArenaLayout* layout = nullptr, const Policy* policy = nullptr,
-                      Clock clock = now_ns, BlockActivity* activity = nullptr);
+                      Clock clock = now_ns, BlockActivity* activity = nullptr,
+                      const AdviceMap* pins = nullptr);
 
   // The next four bring the pages of a run to a pool. `reservation` holds at least as many pages of
   // that pool. process_gone: the pages were to be mapped at a processor whose process has ended;
-  // nothing has changed.
+  // nothing has changed. held (migrate): the pages stay for now (FolioSeparator).
 
   // Creates zero pages at p. Requires: the pages are absent.
   OpResult populate(const LockedBlock& block, PageRun run, Processor p, Reservation& reservation,
@@ -72,13 +75,14 @@ class PageEngine {
   // concern them.
 
   // Takes the right to write from every processor. Requires what populate, migrate and duplicate
-  // require. ok: the backend may begin. Otherwise nothing has begun.
+  // require. ok: the backend may begin. Otherwise nothing has begun. held: as for migrate().
   OpStatus begin_transfer(const LockedBlock& block, InFlightTransfer& transfer)
       REQUIRES(block.state.lock);
-  // The backend has copied the pages: they are in their new pool, and mapped at its processor
-  // where `entry` permits that and the processor sees its own pool.
-  void complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
-                         const TransferResult& outcome, Reservation& reservation, Entry entry)
+  // The backend has copied the pages. ok: they are in their new pool, and mapped at its processor
+  // where `entry` permits that and the processor sees its own pool. Otherwise they cannot leave
+  // their old pool now, as migrate() says, and the transfer was aborted.
+  OpStatus complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
+                             const TransferResult& outcome, Reservation& reservation, Entry entry)
       REQUIRES(block.state.lock);
   // The backend has failed: the pages are where they were, with their rights.
   void abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
@@ -92,14 +96,19 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   // Drops all copies except the keeper's, of each page of the run that the keeper holds. Every
-  // processor that maps the keeper's copy can write it then.
+  // processor that maps the keeper's copy can write it then. Leaves out pages of which a copy
+  // cannot leave now: the caller looks again.
   void collapse(const LockedBlock& block, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
-  // Drops p's copies. Requires: other pools have copies.
-  void drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause = MoveCause::fault)
+  // Drops p's copies. Requires: other pools have copies. Returns the pages that were dropped: all,
+  // unless Linux asks to try again or other pages of the block are in flight.
+  PageMask drop(const LockedBlock& block, PageRun run, Processor p,
+                MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
+  // Takes the pages out of every pool. Returns the pages that stay in some pool: none, unless they
+  // are held (`if_held`), Linux asks to try again, or other pages of the block are in flight. No
+  // processor has entries for those that stay, where Linux can remove them at once.
+  PageMask release(const LockedBlock& block, PageRun run, IfHeld if_held = IfHeld::leave)
       REQUIRES(block.state.lock);
-  // Takes the pages out of every pool.
-  void release(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
   // Copies what the pools hold of the run to `into`, where the run's first page goes. Leaves out
   // absent pages. Others may write meanwhile.
@@ -134,8 +143,9 @@ class PageEngine {
   // p has mapped all of it by small entries, although one huge entry is possible, and no operation
   // concerns it.
   bool is_scattered(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
-  // After PoolFile::merge(): punches pages that left the owner's pool during the merge, and that
-  // Linux replaced by zeros. Returns false if pages are in flight: the caller looks again.
+  // After PoolFile::merge(): takes pages out of the file that left the owner's pool during the
+  // merge, and that Linux replaced by zeros. Returns false if that is not possible now: the caller
+  // looks again.
   bool restore_holes(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
   // The entries for the block in the owner's page table will be removed. Until finish_huge_entry()
   // a fault there replaces all of them by a huge entry. Returns false if the block is not scattered
@@ -165,6 +175,23 @@ class PageEngine {
   void note_access(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
   // Lets every processor that maps the owner's pages write them. Requires: they have no copies.
   void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
+      REQUIRES(block.state.lock);
+  // The same for those of the pages that have no copies.
+  void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
+      REQUIRES(block.state.lock);
+  // Makes the owner's pages ready to leave its pool: no processor can write them, and where a punch
+  // does not remove mappings there are none. Otherwise the caller calls allow_writes_if_alone().
+  OpStatus close(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
+  // Counts and records pages that stay in their pool.
+  void note_held(const LockedBlock& block, PageRun run, const FolioSeparator::Departure& departure);
+  // Makes pages that are about to be pinned share no folio with others. ok, or as separate().
+  OpStatus separate(const LockedBlock& block, PageRun run, const FolioSeparator::Departure& why)
+      REQUIRES(block.state.lock) {
+    return separator_.separate(block, run, why);
+  }
+  const FolioSeparator& separator() const { return separator_; }
+  // Whether some of these pages cannot leave a pool without separate().
+  bool must_separate(const LockedBlock& block, const PageMask& pages) const
       REQUIRES(block.state.lock);
 
   ProcessorMemory& at(Processor p) const { return page_books_.at(p); }
@@ -216,14 +243,8 @@ class PageEngine {
   // Write-protects every mapping of the owner's pages.
   OpStatus protect(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
-  // Makes the owner's pages ready to leave its pool: no processor can write them, and where a punch
-  // does not remove mappings there are none.
-  OpStatus close(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
   // As unmap(), the mappings of the owner's pages by all processors.
   void unmap_everywhere(const LockedBlock& block, const PageMask& pages, Processor owner)
-      REQUIRES(block.state.lock);
-  // As allow_writes(), for those of the pages that have no copies.
-  void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
   void lift_protection(const LockedBlock& block, PageRun run, Processor p) const
       REQUIRES(block.state.lock);
@@ -241,14 +262,16 @@ class PageEngine {
       REQUIRES(block.state.lock);
   void account_move(const LockedBlock& block, PageRun run, Processor from, Processor to,
                     Reservation& reservation, MoveCause cause) REQUIRES(block.state.lock);
-  // Unmaps and punches what p holds of the pages; the bookkeeping follows.
-  PageMask take_out(const LockedBlock& block, const PageMask& pages, Processor p, MoveCause cause)
-      REQUIRES(block.state.lock);
+  // Unmaps and punches what p holds of the pages, and returns that; the bookkeeping follows. Leaves
+  // out pages that cannot leave now.
+  PageMask take_out(const LockedBlock& block, const PageMask& pages,
+                    const FolioSeparator::Departure& departure) REQUIRES(block.state.lock);
 
   PageBooks page_books_;
   const ProcessorMask coherent_;
   const Clock clock_;
   OperationRecorder recorder_;
+  FolioSeparator separator_;
   InFlightTransfers transfers_;
   ScatteredBlocks scattered_blocks_;
 };

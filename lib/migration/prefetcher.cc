@@ -153,8 +153,13 @@ void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& out
   const LockedBlock block(task.part.block, parts_.blocks.at(task.part.block));
   if (outcome.status == OpStatus::ok) {
     const bool is_ahead = task.part.kind == PrefetchRequest::Kind::read_ahead;
-    parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation,
-                                    is_ahead ? Entry::none : Entry::at_home);
+    const OpStatus completed = parts_.engine.complete_transfer(
+        block, task.transfer, outcome, task.reservation, is_ahead ? Entry::none : Entry::at_home);
+    if (completed != OpStatus::ok) {
+      note_refusal(task.part, task.transfer.run, completed);
+      task.reservation = Reservation();
+      return;
+    }
     note_arrival(task.part, block, task.transfer.run);
     // Before Linux 6.4, pages that cannot be mapped write-protected are removed again. Then each
     // region must be brought and mapped in one call.
@@ -225,8 +230,9 @@ Prefetcher::TaskState Prefetcher::advance_locked(PrefetchTask& task, const Locke
   if (next.run.count < limits_.transfer_pages_min || part.failures >= part_failures_max)
     return transfer_now(task, block, next);
   task.transfer = {part.block, next.run, next.kind, next.from, to, MoveCause::prefetch};
-  return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? TaskState::transfers
-                                                                            : TaskState::waits;
+  const OpStatus begun = parts_.engine.begin_transfer(block, task.transfer);
+  if (begun == OpStatus::ok) return TaskState::transfers;
+  return note_refusal(part, next.run, begun) ? TaskState::runnable : TaskState::waits;
 }
 
 // A block that the program uses otherwise meanwhile is left alone: it is not wanted for certain.
@@ -314,6 +320,9 @@ Prefetcher::TaskState Prefetcher::transfer_now(PrefetchTask& task, const LockedB
       return TaskState::runnable;
     case OpStatus::no_memory:
       return give_up(task.part);
+    case OpStatus::held:
+      note_refusal(task.part, run, result.status);
+      return TaskState::runnable;
     default:
       return result.bytes != 0 ? TaskState::runnable : TaskState::waits;
   }
@@ -326,9 +335,18 @@ Prefetcher::TaskState Prefetcher::discard(BlockPart& part, const LockedBlock& bl
   // Pages that are at the destination already stay there as they are.
   const bool stays = part.kind == PrefetchRequest::Kind::discard_and_prefetch;
   if (stays) pages -= block.state.at(part.to()).resident - block.state.resident_beside(part.to());
-  for (const PageRun run : runs_of(pages - block.state.absent())) parts_.engine.release(block, run);
+  // Pages that cannot leave now keep their contents, which a program must not rely on.
+  for (const PageRun run : runs_of(pages - block.state.absent()))
+    (void)parts_.engine.release(block, run, IfHeld::stay);
   part.discarded = true;
   return stays ? TaskState::runnable : TaskState::done;
+}
+
+// Held pages are left where they are.
+bool Prefetcher::note_refusal(BlockPart& part, PageRun run, OpStatus status) {
+  if (status != OpStatus::held) return false;
+  part.had_turn |= PageMask::of(run);
+  return true;
 }
 
 void Prefetcher::note_arrival(BlockPart& part, const LockedBlock& block, PageRun run) {

@@ -107,6 +107,8 @@ class Prefetcher {
   bool is_done(PageSpan pages, Processor to) const;
   // All pages are at the destination: maps them.
   TaskState map_arrived(BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
+  // Returns true if the task goes on without these pages, which cannot leave their pool now.
+  static bool note_refusal(BlockPart& part, PageRun run, OpStatus status);
   void note_arrival(BlockPart& part, const LockedBlock& block, PageRun run)
       REQUIRES(block.state.lock);
   void complete_transfer(PrefetchTask& task, const TransferResult& outcome);

@@ -29,8 +29,9 @@ enum class Reason : std::uint8_t {
   no_space,            // the destination has no free pages
   no_mappings,         // the process is out of mappings: it goes to the pool in its view
   no_fault,            // not the result of a fault: the event's cause says why
+  held,                // somebody holds a page of its huge page, which Linux could not split
 };
-inline constexpr unsigned reasons = 11;
+inline constexpr unsigned reasons = 12;
 
 // Where the page should be for this access, and which of its neighbours are treated alike. The
 // fault service takes those pages of `region` that are in the same place as the faulting page. If

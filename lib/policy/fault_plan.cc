@@ -19,6 +19,14 @@ FaultPlan wait(WaitsFor what, std::uint64_t until_ns = 0) {
   return plan;
 }
 
+// The pool in which the faulting processor uses a page that does not move. Requires: some pool
+// holds it.
+Processor holder_for(const Block& block, const FaultFacts& facts) REQUIRES(block.lock) {
+  return block.at(facts.faulting_processor).resident.test(facts.page)
+             ? facts.faulting_processor
+             : Processor{std::countr_zero(facts.residents)};
+}
+
 // Where a page goes whose destination has no space. Nothing: it is not known yet where there is.
 std::optional<Decision> place_without_space(const Block& block, const FaultFacts& facts,
                                             Decision wanted, const FaultConstraints& constraints)
@@ -27,11 +35,20 @@ std::optional<Decision> place_without_space(const Block& block, const FaultFacts
     if (!constraints.space_at) return std::nullopt;
     return Decision{*constraints.space_at, constraints.space_for, Reason::no_space};
   }
-  wanted.destination = block.at(facts.faulting_processor).resident.test(facts.page)
-                           ? facts.faulting_processor
-                           : Processor{std::countr_zero(facts.residents)};
+  wanted.destination = holder_for(block, facts);
   wanted.reason = Reason::no_space;
   wanted.fills = false;
+  return wanted;
+}
+
+// Where a page stays that is held.
+Decision place_where_it_is(const Block& block, const FaultFacts& facts, Decision wanted)
+    REQUIRES(block.lock) {
+  wanted.destination = holder_for(block, facts);
+  wanted.region = aligned_part(wanted.region, facts.page, pages_per_region);
+  wanted.reason = Reason::held;
+  wanted.duplicate = wanted.fills = false;
+  wanted.sweeps = 0;
   return wanted;
 }
 
@@ -90,7 +107,8 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
     }
     to = *placed;
   }
-  if (constraints.keep_view && !facts.pinned) {
+  if (constraints.held && facts.residents != 0) to = place_where_it_is(block, facts, to);
+  if (constraints.keep_view && !constraints.held && !facts.pinned) {
     to.destination = block.view(facts.table, facts.page);
     to.reason = Reason::no_mappings;
     to.region =

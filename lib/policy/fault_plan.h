@@ -29,6 +29,9 @@ struct FaultConstraints {
   // The processor's view of the page cannot be changed, because its process can have no more
   // mappings: the page has to come to the pool that the view shows.
   bool keep_view = false;
+  // The page cannot leave its pool now, because it is a part of a huge page that somebody holds: it
+  // is mapped where it is.
+  bool held = false;
   // The policy has throttled the fault for as long as it may.
   bool no_throttling = false;
   // Pages that are reserved for the fault at `reserved_at`.

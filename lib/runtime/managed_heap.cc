@@ -139,10 +139,31 @@ bool ManagedHeap::remove(std::uintptr_t address, bool is_known_free) {
   wait_for_rest(
       parts_.engine.transfers(), pages,
       [&] { return !parts_.address_space.is_in_use(*allocation); }, "a copy never ended");
-  release_pages(parts_.engine, parts_.effects, parts_.blocks, pages);
-  parts_.budget.end_claim(allocation->owner, pages.count);
-  parts_.address_space.end_free(*allocation);
+  if (end_free(*allocation)) return true;
+  {
+    const LockGuard guard(held_lock_);
+    held_.push_back(*allocation);
+    has_held_.store(true, std::memory_order_relaxed);
+  }
+  parts_.note_held();
   return true;
+}
+
+bool ManagedHeap::end_free(const Allocation& allocation) {
+  const PageSpan pages = allocation.pages();
+  if (!release_pages(parts_.engine, parts_.effects, parts_.blocks, pages, IfHeld::stay))
+    return false;
+  parts_.budget.end_claim(allocation.owner, pages.count);
+  parts_.address_space.end_free(allocation);
+  return true;
+}
+
+bool ManagedHeap::free_held() {
+  if (!has_held_.load(std::memory_order_relaxed)) return true;
+  const LockGuard guard(held_lock_);
+  std::erase_if(held_, [&](const Allocation& allocation) { return end_free(allocation); });
+  has_held_.store(!held_.empty(), std::memory_order_relaxed);
+  return held_.empty();
 }
 
 std::optional<HostRange> ManagedHeap::allocate_host(std::size_t bytes, bool apart) {

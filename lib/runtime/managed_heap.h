@@ -8,10 +8,13 @@
 // and the locks of ModuleVariables. Offsets and sizes are bytes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "memory/page_owners.h"
 #include "memory/status_board.h"
@@ -52,6 +55,8 @@ class ManagedHeap {
     ModuleVariables& variables;
     SpareMemory& spare;
     StatusBoard& status;
+    // Called when free_held() has work.
+    std::function<void()> note_held;
   };
 
   explicit ManagedHeap(const Parts& parts) : parts_(parts) {}
@@ -74,14 +79,18 @@ class ManagedHeap {
       EXCLUDES(parts_.devices.lock, parts_.advice.lock);
   [[nodiscard]] bool create_device(std::uintptr_t address, std::size_t bytes, int device);
   // Frees the allocation that starts at `address`: its pages have left every pool when this
-  // returns. Returns false if no allocation starts there, or if it is a variable of a module.
-  // Requires: no kernel that may access it is running or queued.
+  // returns, but for pages of a huge page that somebody outside the library holds. Those stay
+  // accounted, and free_held() frees them; their addresses are not given out before. Returns false
+  // if no allocation starts there, or if it is a variable of a module. Requires: no kernel that may
+  // access it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
   // Frees memory of a device that does not belong to a pool. It may keep its pages for the next
   // allocation (SpareMemory). Requires as free().
   void free_device(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
   // Frees what free_device() kept in the device's pool. Returns whether there was any.
   bool give_up_spare(int device) EXCLUDES(parts_.advice.lock);
+  // Frees what free() could not free. Returns true if nothing is left to free. Waits for nobody.
+  bool free_held() EXCLUDES(held_lock_);
   std::size_t spare_bytes(int device) const { return parts_.spare.pages(device) * page_size; }
 
   // Allocates host memory that every device maps, too (host_memory.h), and promises its pages of
@@ -135,7 +144,15 @@ class ManagedHeap {
   // Removes the allocation with its pages. False: none begins there.
   bool remove(std::uintptr_t address, bool is_known_free) EXCLUDES(parts_.advice.lock);
 
+  // Frees the allocation's pages and lets its addresses be used again. Returns false if some pages
+  // are held.
+  bool end_free(const Allocation& allocation);
+
   const Parts parts_;
+  Mutex held_lock_{LockOrder::held_memory};
+  // What the program has freed, and of which pages are held.
+  std::vector<Allocation> held_ GUARDED_BY(held_lock_);
+  std::atomic<bool> has_held_{false};
 };
 
 }  // namespace wherry::impl

@@ -155,7 +155,7 @@ bool ModuleVariables::fill_host_pool(const PlacedPages& placed) {
 void ModuleVariables::leave_host_pool(const PlacedPages& placed) {
   for_each_run(placed.pages, [&](BlockIndex index, PageRun run) {
     const LockedBlock block(index, parts_.blocks.at(index));
-    parts_.engine.release(block, run);
+    (void)parts_.engine.release(block, run);
     return true;
   });
 }

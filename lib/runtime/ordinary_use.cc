@@ -24,8 +24,12 @@ OrdinaryUse::Result OrdinaryUse::free_pages(PageSpan pages) {
   const ReadGuard keeps(parts_.advice.lock);
   if (!parts_.advice.is_managed(pages)) return Result::not_managed;
   if (has_pins(pages)) return Result::pinned;
-  release_pages(parts_.engine, parts_.effects, parts_.blocks, pages);
-  return Result::done;
+  const bool freed = retry_incomplete([&] {
+    const bool all =
+        release_pages(parts_.engine, parts_.effects, parts_.blocks, pages, IfHeld::leave);
+    return all ? OpStatus::ok : OpStatus::incomplete;
+  });
+  return freed ? Result::done : Result::pinned;
 }
 
 OrdinaryUse::Result OrdinaryUse::save_pages(PageSpan pages, int fd, std::uint64_t offset) {
@@ -117,7 +121,7 @@ void OrdinaryUse::make_private(BlockIndex index, PageRun run, Substitute& own) {
     if (const int error =
             own.move_to(parts_.layout.address_of(span.first), span.bytes(), Access::write))
       return error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory;
-    parts_.engine.release(block, run);
+    (void)parts_.engine.release(block, run);
     // A later change of the host's view would replace the private memory.
     for (const PageRun part : runs_of(PageMask::of(run) & block.state.foreign(host))) {
       block.state.switch_begun(host, part);

@@ -13,12 +13,25 @@ namespace wherry::impl {
 
 bool Pinning::collapse(BlockIndex index, PageRun run) {
   const LockedBlock block(index, parts_.blocks.at(index));
-  if (!(PageMask::of(run) & block.state.in_flight()).none()) return false;
+  // Copies may be parts of huge pages, of which other pages must not be in flight either.
+  if (!block.state.in_flight().none()) return false;
   // The host's copy stays if there is one, otherwise that of the device with the lowest ordinal.
   for (int i = 0; i < parts_.pools.count(); ++i)
     parts_.engine.collapse(block, run, Processor{i}, MoveCause::advice);
   (void)parts_.effects.follow(block, run);
   return true;
+}
+
+void Pinning::separate(PageSpan pages) {
+  for_each_run(pages, [&](BlockIndex index, PageRun run) {
+    const LockedBlock block(index, parts_.blocks.at(index));
+    for (int i = 0; i < parts_.pools.count(); ++i) {
+      const Processor owner{i};
+      for (const PageRun part : runs_of(PageMask::of(run) & block.state.at(owner).resident))
+        (void)parts_.engine.separate(block, part, {owner, {}, MoveCause::advice, IfHeld::leave});
+    }
+    return true;
+  });
 }
 
 bool Pinning::settle(PageSpan pages) {
@@ -49,6 +62,7 @@ Pinning::Result Pinning::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages)
     if (!segment.value.pinned) fresh.push_back(segment.span);
     return true;
   });
+  separate(pages);
   // Before they are settled: from here on no fault, eviction or prefetch moves them.
   parts_.advice.enter_pin(pages);
   parts_.gate.wait_for_background();

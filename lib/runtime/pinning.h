@@ -58,6 +58,9 @@ class Pinning {
   std::vector<Extent> locate(PageSpan pages) const;
 
  private:
+  // So that other pages can move while third parties hold the pinned ones, these share no huge page
+  // with others, where that is possible at once.
+  void separate(PageSpan pages) REQUIRES_SHARED(parts_.advice.lock);
   // Leaves one copy of each pinned page, and creates the absent ones where an access of the host
   // would create them. Returns false if they do not fit.
   bool settle(PageSpan pages) REQUIRES_SHARED(parts_.advice.lock);

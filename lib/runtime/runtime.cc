@@ -98,7 +98,7 @@ void Runtime::make_engines() {
   }
   const auto make_plain = [this] { return make_plain_backend(CopyMethod::write); };
   engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get(), now_ns,
-                                         status_.blocks());
+                                         status_.blocks(), &advice_map_);
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options_.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
   // Threads that evict at the same time do not wait for each other's writes to the host's pool.
@@ -150,13 +150,14 @@ void Runtime::make_memory_parts() {
       ModuleVariables::Parts{pools_, arena_.layout(), *trap_, blocks_, address_space_, page_owners_,
                              memory_, *engine_, *budget_, *devices_});
   spare_memory_ = std::make_unique<SpareMemory>(spare_limits(options_));
-  heap_ = std::make_unique<ManagedHeap>(
-      ManagedHeap::Parts{pools_, arena_.layout(), blocks_, address_space_, page_owners_, memory_,
-                         host_memory_, *engine_, *evictor_, *effects_, *budget_, *advice_,
-                         *devices_, *variables_, *spare_memory_, status_});
+  heap_ = std::make_unique<ManagedHeap>(ManagedHeap::Parts{
+      pools_, arena_.layout(), blocks_, address_space_, page_owners_, memory_, host_memory_,
+      *engine_, *evictor_, *effects_, *budget_, *advice_, *devices_, *variables_, *spare_memory_,
+      status_, [this] { background_evictor_->notify(); }});
   background_evictor_ = std::make_unique<BackgroundEvictor>(
       *engine_, *evictor_, *sampler_,
-      [this](Processor p) { return heap_->give_up_spare(p.ordinal()); });
+      [this](Processor p) { return heap_->give_up_spare(p.ordinal()); },
+      [this] { return heap_->free_held(); });
   pinning_ = std::make_unique<Pinning>(Pinning::Parts{pools_, arena_.layout(), blocks_, *engine_,
                                                       *effects_, *advice_, *heap_, pin_gate_});
   ordinary_use_ = std::make_unique<OrdinaryUse>(

@@ -56,6 +56,17 @@ class Mapper {
   [[nodiscard]] virtual OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) = 0;
   [[nodiscard]] virtual OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   [[nodiscard]] virtual OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) = 0;
+  // Removes the page table's entries for the block, also where a punch removes them: the next
+  // access to each page faults. unsupported: the host cannot do that; the processor's process
+  // could.
+  [[nodiscard]] virtual OpResult remove_entries(PageSpan block) {
+    return {block.empty() ? OpStatus::ok : OpStatus::unsupported, 0};
+  }
+  // As split_folios() (os/memory/folio_split.h), through this page table. unsupported: the host
+  // must not, or cannot.
+  [[nodiscard]] virtual OpResult split_folios(PageSpan span) {
+    return {span.empty() ? OpStatus::ok : OpStatus::unsupported, 0};
+  }
   // Makes every later access raise SIGBUS or SIGSEGV. For addresses that are never allocated again.
   [[nodiscard]] virtual OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   // Lets the threads that sleep on a fault in `span` repeat their accesses.

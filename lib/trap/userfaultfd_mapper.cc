@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "os/memory/folio_split.h"
 #include "os/memory/mapping.h"
 
 namespace wherry::impl {
@@ -126,6 +127,27 @@ OpResult UserfaultfdMapper::write_protect(PageSpan span, FaultSlot*) {
 OpResult UserfaultfdMapper::write_unprotect(PageSpan span, FaultSlot*) {
   return with_uffd(
       [&](const Userfaultfd& uffd) { return uffd.write_unprotect(address(span), span.bytes()); });
+}
+
+OpResult UserfaultfdMapper::remove_entries(PageSpan block) {
+  return with_uffd([&](const Userfaultfd&) REQUIRES_SHARED(lock_) -> OpResult {
+    if (process_ != 0 || impl::remove_entries(address(block), block.bytes()) != 0)
+      return {OpStatus::unsupported, 0};
+    return {OpStatus::ok, block.bytes()};
+  });
+}
+
+OpResult UserfaultfdMapper::split_folios(PageSpan span) {
+  return with_uffd([&](const Userfaultfd&) REQUIRES_SHARED(lock_) -> OpResult {
+    switch (impl::split_folios(process_, address(span), span.bytes())) {
+      case 0:
+        return {OpStatus::ok, span.bytes()};
+      case ESRCH:
+        return {OpStatus::process_gone, 0};
+      default:
+        return {OpStatus::unsupported, 0};
+    }
+  });
 }
 
 OpResult UserfaultfdMapper::forbid(PageSpan span, FaultSlot*) {

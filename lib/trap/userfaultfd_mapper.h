@@ -41,6 +41,8 @@ class UserfaultfdMapper final : public Mapper {
   OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult remove_entries(PageSpan block) override;
+  OpResult split_folios(PageSpan span) override;
   OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult wake(PageSpan span) override;
 

@@ -21,8 +21,8 @@ void Course::run(const Match& shape, const std::vector<std::vector<int>>& casts,
                  const MatchHooks& hooks) {
   for (const Step step : all_steps) {
     const bool is_part = std::ranges::find(steps_, step) != steps_.end();
-    // Only the consolidator and samples have these steps.
-    const bool is_rare = step == Step::merge || step == Step::forget;
+    // Only the consolidator, samples, and parts of huge pages have these steps.
+    const bool is_rare = step == Step::merge || step == Step::forget || step == Step::split;
     if (is_rare && !is_part) continue;
     for (const Trouble trouble : all_troubles) {
       if (!can_happen(step, trouble)) continue;

@@ -70,6 +70,11 @@ class TroubledMapper final : public Mapper {
     return step(Step::unprotect, span,
                 [&](PageSpan part) { return real_.write_unprotect(part, waiter); });
   }
+  OpResult remove_entries(PageSpan block) override {
+    const Trouble trouble = injector_.trouble_for(Step::split, processor_);
+    return with_delay(injector_, trouble, [&] { return real_.remove_entries(block); });
+  }
+  OpResult split_folios(PageSpan span) override { return real_.split_folios(span); }
   OpResult forbid(PageSpan span, FaultSlot* waiter) override { return real_.forbid(span, waiter); }
   OpResult wake(PageSpan span) override {
     return step(Step::wake, span, [&](PageSpan part) { return real_.wake(part); });
@@ -149,6 +154,21 @@ class TroubledPool final : public PoolFile {
   int punch(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::punch, processor_);
     return with_delay(injector_, trouble, [&] { return real_.punch(span); });
+  }
+  void left(PageSpan span) override { real_.left(span); }
+  Folios folios(PageSpan span, const PageMask& resident) override {
+    return real_.folios(span, resident);
+  }
+  PageSpan folios_around(PageSpan span) const override { return real_.folios_around(span); }
+  void remove_own_entries(PageSpan block) override { real_.remove_own_entries(block); }
+  OpStatus split(PageSpan span) override {
+    const Trouble trouble = injector_.trouble_for(Step::split, processor_);
+    return with_delay(injector_, trouble, [&] { return real_.split(span); });
+  }
+  void was_split(PageSpan block) override { real_.was_split(block); }
+  OpStatus rebuild(PageSpan span, const PageMask& resident) override {
+    const Trouble trouble = injector_.trouble_for(Step::split, processor_);
+    return with_delay(injector_, trouble, [&] { return real_.rebuild(span, resident); });
   }
   OpResult fill(PageSpan span, const std::byte* source) override {
     return step([&] { return real_.fill(span, source); });
@@ -267,6 +287,8 @@ const char* to_string(Step step) {
       return "forget the entries";
     case Step::transfer:
       return "transfer";
+    case Step::split:
+      return "split a huge page";
   }
   return "?";
 }

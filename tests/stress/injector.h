@@ -29,10 +29,12 @@ enum class Step {
   merge,
   forget,
   transfer,
+  split,  // of a huge page, or its pages' way into new frames
 };
 inline constexpr std::array all_steps{Step::copy,        Step::zero,  Step::map,    Step::protect,
                                       Step::unprotect,   Step::wake,  Step::punch,  Step::fill,
-                                      Step::change_view, Step::merge, Step::forget, Step::transfer};
+                                      Step::change_view, Step::merge, Step::forget, Step::transfer,
+                                      Step::split};
 const char* to_string(Step step);
 
 enum class Trouble {

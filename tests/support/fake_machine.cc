@@ -151,6 +151,11 @@ OpResult FakeProcessor::wake(PageSpan span) {
 }
 
 int FakeProcessor::punch(PageSpan span) {
+  // Linux would clear a part of a huge page where it is.
+  const BlockIndex block = block_of(span.first);
+  WHERRY_CHECK(span.count == pages_per_block || !is_huge(block),
+               "a part of a huge page is punched");
+  was_split(block_span(block));
   machine_.begin("punch", id_, span);
   const std::lock_guard guard(machine_.lock);
   for (PageIndex page = span.first; page < span.end(); ++page) {
@@ -159,6 +164,31 @@ int FakeProcessor::punch(PageSpan span) {
   }
   machine_.check_coherent(span);
   return 0;
+}
+
+Folios FakeProcessor::folios(PageSpan span, const PageMask&) {
+  return span.count != pages_per_block && is_huge(block_of(span.first)) ? Folios::huge_page
+                                                                        : Folios::apart;
+}
+
+OpStatus FakeProcessor::split(PageSpan span) {
+  machine_.begin("split", id_, span);
+  const BlockIndex block = block_of(span.first);
+  if (held_outside_.contains(block.value)) return OpStatus::held;
+  was_split(block_span(block));
+  const std::lock_guard guard(machine_.lock);
+  for (PageIndex page = block_span(block).first; page < block_span(block).end(); ++page)
+    machine_.unmap_from(id_.index, page, /*may_be_mapped=*/true);
+  return OpStatus::ok;
+}
+
+OpStatus FakeProcessor::rebuild(PageSpan span, const PageMask&) {
+  machine_.begin("rebuild", id_, span);
+  was_split(span);
+  const std::lock_guard guard(machine_.lock);
+  for (PageIndex page = span.first; page < span.end(); ++page)
+    machine_.unmap_from(id_.index, page, machine_.punch_unmaps);
+  return OpStatus::ok;
 }
 
 int FakeProcessor::change_view(PageSpan span, Processor owner) {

@@ -50,6 +50,13 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult forbid(PageSpan span, FaultSlot* waiter) override;
   OpResult wake(PageSpan span) override;
   int punch(PageSpan span) override;
+  void left(PageSpan) override {}
+  Folios folios(PageSpan span, const PageMask& resident) override;
+  PageSpan folios_around(PageSpan span) const override { return block_span(block_of(span.first)); }
+  void remove_own_entries(PageSpan) override {}
+  OpStatus split(PageSpan span) override;
+  void was_split(PageSpan block) override { huge_pages_.erase(block_of(block.first).value); }
+  OpStatus rebuild(PageSpan span, const PageMask& resident) override;
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;
@@ -83,6 +90,13 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   }
   bool forbids(PageIndex page) const { return forbidden_.contains(page); }
   std::size_t held() const { return held_.size(); }
+  // The block is a huge page of the file; `held`: somebody outside holds a page of it.
+  void make_huge(BlockIndex block, bool held) {
+    huge_pages_.insert(block.value);
+    if (held) held_outside_.insert(block.value);
+  }
+  void let_go(BlockIndex block) { held_outside_.erase(block.value); }
+  bool is_huge(BlockIndex block) const { return huge_pages_.contains(block.value); }
   // Adds a page to the file without accounting for it.
   void plant(PageIndex page) { held_.insert(page); }
   // The first eight bytes of a page, as a value.
@@ -109,7 +123,9 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   const Processor id_;
   std::vector<std::byte> file_;
   std::set<PageIndex> held_;
-  std::map<PageIndex, bool> table_;  // page -> writable
+  std::set<std::uint64_t> huge_pages_;    // blocks that are one huge page
+  std::set<std::uint64_t> held_outside_;  // of these, those of which somebody holds a page
+  std::map<PageIndex, bool> table_;       // page -> writable
   // For each page whose view shows another processor's pool: that processor.
   std::map<PageIndex, int> views_;
   std::set<PageIndex> forbidden_;

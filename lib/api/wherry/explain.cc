@@ -22,8 +22,8 @@ constexpr std::size_t max_decisions = WHERRY_DECISIONS_MAX;
 constexpr std::size_t smallest = offsetof(wherryExplanation, decision);
 
 // The public constants have the values of those in policy/advice_rules.h.
-static_assert(WHERRY_REASON_NO_FAULT + 1 == reasons &&
-              WHERRY_REASON_NO_FAULT == static_cast<int>(Reason::no_fault));
+static_assert(WHERRY_REASON_HELD + 1 == reasons &&
+              WHERRY_REASON_HELD == static_cast<int>(Reason::held));
 static_assert(WHERRY_REASON_ACCESSED_BY == static_cast<int>(Reason::accessed_by));
 static_assert(WHERRY_NO_PROCESSOR == DecisionRecord::no_processor);
 
@@ -39,6 +39,7 @@ constexpr std::array<std::string_view, reasons> reason_texts{
     "there were no free pages elsewhere",
     "the faulting processor has too many mappings to map it remotely",
     "there was no fault",
+    "somebody holds a page of its huge page, so it cannot move now",
 };
 
 wherryDecision public_decision(const Runtime& runtime, const DecisionRecord& record) {

@@ -41,6 +41,9 @@ typedef enum {
   WHERRY_REASON_NO_MAPPINGS = 9,
   /* No fault: see the cause. */
   WHERRY_REASON_NO_FAULT = 10,
+  /* Somebody holds a page of its huge page (a direct write, a pipe, io_uring, another process). It
+   * stays until the holder lets go, and is mapped there. */
+  WHERRY_REASON_HELD = 11,
   /* Earlier names. */
   WHERRY_REASON_TOUCHED = WHERRY_REASON_FAULTING_PROCESSOR,
   WHERRY_REASON_THERE = WHERRY_REASON_RESIDENT,

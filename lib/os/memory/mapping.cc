@@ -9,6 +9,7 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/memory/folio_split.h"
 #include "os/memory/page_table.h"
 #include "os/memory/userfaultfd.h"
 #include "os/missing.h"
@@ -153,8 +154,7 @@ int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
     return ::process_vm_readv(process, &here, 1, &there, 1, 0) == 1 ? 0 : errno;
   }
   // A remaining page table would be filled with small entries; since Linux 6.14 this call frees it.
-  // On a shared mapping it drops no data.
-  (void)::madvise(place, bytes, MADV_DONTNEED);
+  (void)remove_entries(start, bytes);
   return ::madvise(place, page_size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 }
 
@@ -181,8 +181,7 @@ int change_view_access(std::uintptr_t start, std::size_t bytes, Access access, H
 
 int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd) {
   if (userfaultfd < 0) return set_access(start, bytes, Access::none);
-  // On a shared mapping this drops no data.
-  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
+  return remove_entries(start, bytes);
 }
 
 int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {

@@ -98,6 +98,8 @@ const char* to_string(OpStatus status) {
       return "unsupported";
     case OpStatus::absent:
       return "absent";
+    case OpStatus::held:
+      return "held";
     case OpStatus::bad_address:
       return "bad address";
   }

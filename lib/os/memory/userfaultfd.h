@@ -33,6 +33,7 @@ enum class OpStatus {
   unsupported,   // EINVAL: older versions of Linux lack the operation
   absent,        // EFAULT of CONTINUE: the file has no page at this offset
   bad_address,   // EFAULT of a copy: the source is not memory of this process
+  held,          // pages stay: somebody holds a page of their huge page (migration/page_engine.h)
 };
 
 struct OpResult {

@@ -74,6 +74,17 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   impl::OpResult wake(impl::PageSpan span) override { return done(span); }
 
   int punch(impl::PageSpan) override { return 0; }
+  void left(impl::PageSpan) override {}
+  impl::Folios folios(impl::PageSpan, const impl::PageMask&) override {
+    return impl::Folios::apart;
+  }
+  impl::PageSpan folios_around(impl::PageSpan span) const override { return span; }
+  void remove_own_entries(impl::PageSpan) override {}
+  impl::OpStatus split(impl::PageSpan) override { return impl::OpStatus::ok; }
+  void was_split(impl::PageSpan) override {}
+  impl::OpStatus rebuild(impl::PageSpan, const impl::PageMask&) override {
+    return impl::OpStatus::ok;
+  }
   impl::OpResult fill(impl::PageSpan span, const std::byte*) override { return copied(span); }
   impl::OpResult fill_zero(impl::PageSpan span) override { return done(span); }
   void move_to_node(impl::PageSpan, int) override {}

@@ -1,0 +1,154 @@
+#include "migration/folio_separator.h"
+
+#include <bit>
+
+#include "base/check.h"
+#include "migration/page_engine.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr PageRun whole_block{0, pages_per_block};
+
+// Copies of the library, and Linux itself, hold a page for a moment.
+constexpr int split_attempts_max = 3;
+
+}  // namespace
+
+bool FolioSeparator::has_work(const LockedBlock& block, PageRun run, Processor owner) const {
+  return engine_.at(owner).file.folios(block.span_of(run), block.state.at(owner).resident) !=
+         Folios::apart;
+}
+
+bool FolioSeparator::is_held_now(const LockedBlock& block, PageRun run, Processor owner) const {
+  const std::uint64_t retry_at_ns = held_.retry_at(block.index);
+  return retry_at_ns != 0 && clock_() < retry_at_ns && has_work(block, run, owner);
+}
+
+OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
+                                  const Departure& departure) {
+  const Processor owner = departure.owner;
+  PoolFile& file = engine_.at(owner).file;
+  const PageSpan span = block.span_of(run);
+  const Folios folios = file.folios(span, block.state.at(owner).resident);
+  if (folios == Folios::apart) return OpStatus::ok;
+  // A copy that is under way uses entries and references of its own.
+  if (!(block.state.in_flight() - PageMask::of(run)).none()) return OpStatus::incomplete;
+  const bool may_stay = departure.if_held == IfHeld::stay;
+  const std::uint64_t now = clock_();
+  if (may_stay && now < held_.retry_at(block.index)) return OpStatus::held;
+
+  OpStatus status = folios == Folios::huge_page ? split(block, run, owner) : OpStatus::unsupported;
+  if (status == OpStatus::ok) {
+    held_.ended(block.index);
+    return OpStatus::ok;
+  }
+  const PageRun together = run_in_block(block.index, file.folios_around(span));
+  const bool has_pins =
+      pins_ != nullptr && !(pins_->pinned(block.index) & PageMask::of(together)).none();
+  if (has_pins || (status == OpStatus::held && may_stay)) {
+    held_.refused(block.index, now);
+    engine_.note_held(block, run, departure);
+    return OpStatus::held;
+  }
+  status = rebuild(block, together, owner);
+  if (status == OpStatus::ok) held_.ended(block.index);
+  return status;
+}
+
+void FolioSeparator::close_held(const LockedBlock& block, const PageMask& pages) {
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const Processor p{i};
+    const PageMask mapped = pages & block.state.at(p).mapped;
+    if (mapped.none()) continue;
+    if (!engine_.at(p).mapper.punch_unmaps()) {
+      engine_.unmap(block, mapped, p);
+      continue;
+    }
+    if (!engine_.at(p).mapper.remove_entries(block_span(block.index))) continue;
+    for (const PageRun run : runs_of(mapped)) block.state.unmapped(p, run);
+  }
+  for (int i = 0; i < engine_.processors(); ++i) enter_again(block, Processor{i}, pages);
+}
+
+OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor owner) {
+  const PageSpan span = block.span_of(run);
+  ProcessorMask others = 0;
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const Processor p{i};
+    const PageMask mapped = block.state.mapped_from(p, owner);
+    Mapper& mapper = engine_.at(p).mapper;
+    if (mapped.none()) continue;
+    // With page protection, threads enter pages without a fault that the library sees.
+    if (!mapper.punch_unmaps() || !block.state.switching(p).none()) return OpStatus::unsupported;
+    const OpStatus removed = mapper.remove_entries(block_span(block.index)).status;
+    if (removed == OpStatus::ok || removed == OpStatus::process_gone) continue;
+    others |= p.bit();
+    if ((block.state.entered_whole & p.bit()) == 0) continue;
+    // Linux removes a huge entry of which a part is write-protected.
+    const PageRun part = (mapped & PageMask::of(run)).next_run(0);
+    if (part.count == 0) continue;
+    const OpStatus closed = mapper.write_protect(block.span_of(part), block.waiter).status;
+    if (closed == OpStatus::ok) block.state.write_protected(p, part);
+    if (closed == OpStatus::ok || closed == OpStatus::process_gone) others &= ~p.bit();
+  }
+  OpStatus status = OpStatus::unsupported;
+  if (others == 0)
+    status = engine_.at(owner).file.split(span);
+  else if (std::has_single_bit(others))
+    status = split_through(block, run, owner, Processor{std::countr_zero(others)});
+  // The pages that are about to leave are not entered again.
+  enter_again(block, owner, status == OpStatus::ok ? PageMask::of(run) : PageMask{});
+  if (status != OpStatus::ok) engine_.allow_writes_if_alone(block, run, owner);
+  return status;
+}
+
+OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Processor owner,
+                                       Processor p) {
+  PoolFile& file = engine_.at(owner).file;
+  Mapper& mapper = engine_.at(p).mapper;
+  const PageSpan span = block.span_of(run);
+  const PageSpan all = block_span(block.index);
+  const PageRun seen = (PageMask::of(run) & block.state.viewed(p, owner)).next_run(0);
+  if (seen.count == 0) return OpStatus::unsupported;
+  for (int attempt = 0; attempt < split_attempts_max; ++attempt) {
+    // Linux splits through a page table that has an entry.
+    if (!engine_.map(block, {seen.first, 1}, p)) return OpStatus::unsupported;
+    file.remove_own_entries(all);
+    if (!mapper.split_folios(block.span_of({seen.first, 1}))) return OpStatus::unsupported;
+    if (file.folios(span, block.state.at(owner).resident) == Folios::huge_page) continue;
+    file.was_split(all);
+    return OpStatus::ok;
+  }
+  return OpStatus::held;
+}
+
+OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processor owner) {
+  const PageMask pages = PageMask::of(run) & block.state.at(owner).resident;
+  OpStatus status = OpStatus::ok;
+  for (const PageRun part : runs_of(pages)) {
+    status = engine_.close(block, part, owner);
+    if (status != OpStatus::ok) break;
+  }
+  if (status == OpStatus::ok)
+    status = engine_.at(owner).file.rebuild(block.span_of(run), block.state.at(owner).resident);
+  if (status == OpStatus::ok) enter_again(block, owner, {});
+  engine_.allow_writes_if_alone(block, run, owner);
+  return status;
+}
+
+void FolioSeparator::enter_again(const LockedBlock& block, Processor owner,
+                                 const PageMask& except) {
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const Processor p{i};
+    if (!engine_.at(p).mapper.punch_unmaps()) continue;
+    const PageMask lost = block.state.mapped_from(p, owner) - except - block.state.switching(p) -
+                          block.state.in_flight();
+    if (lost.none()) continue;
+    block.state.entered_whole &= ~p.bit();
+    // A page that cannot be entered now is entered by the next fault on it.
+    for (const PageRun run : runs_of(lost)) (void)engine_.map(block, run, p);
+  }
+}
+
+}  // namespace wherry::impl
