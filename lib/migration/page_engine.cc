@@ -317,21 +317,22 @@ OpStatus PageEngine::complete_transfer(const LockedBlock& block, const InFlightT
                                        const TransferResult& outcome, Reservation& reservation,
                                        Entry entry) {
   const auto& [index, run, kind, from, to, cause, begun_ns] = transfer;
+  const PageSpan span = block.span_of(run);
+  block.state.transfer_ended(run);
+  transfers_.ended(span);
   // No processor has mapped the new copy yet, and none can write the old one: the order of the
   // punch and of the state does not matter here.
   if (kind == PageTransfer::Kind::move && outcome.released) {
-    at(from).file.left(block.span_of(run));
+    at(from).file.left(span);
   } else if (kind == PageTransfer::Kind::move) {
     // Linux may have merged the pages with others since the transfer began.
     if (const OpStatus status = separator_.separate(block, run, departure_of(transfer));
         status != OpStatus::ok) {
-      abort_transfer(block, transfer);
+      undo_transfer(block, transfer);
       return status;
     }
-    punch(at(from), block.span_of(run));
+    punch(at(from), span);
   }
-  block.state.transfer_ended(run);
-  transfers_.ended(block.span_of(run));
   switch (kind) {
     case PageTransfer::Kind::move:
       account_move(block, run, from, to, reservation, cause);
@@ -502,10 +503,13 @@ bool PageEngine::enter_whole_again(const LockedBlock& block, Processor p) {
 }
 
 void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
-  const PageSpan span = block.span_of(transfer.run);
-  punch(at(transfer.to), span);
   block.state.transfer_ended(transfer.run);
-  transfers_.ended(span);
+  transfers_.ended(block.span_of(transfer.run));
+  undo_transfer(block, transfer);
+}
+
+void PageEngine::undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
+  punch(at(transfer.to), block.span_of(transfer.run));
   if (transfer.kind != PageTransfer::Kind::create)
     allow_writes_if_alone(block, transfer.run, transfer.from);
 }

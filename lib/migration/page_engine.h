@@ -243,6 +243,9 @@ class PageEngine {
   // Write-protects every mapping of the owner's pages.
   OpStatus protect(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
+  // Takes back what the backend has copied.
+  void undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
+      REQUIRES(block.state.lock);
   // As unmap(), the mappings of the owner's pages by all processors.
   void unmap_everywhere(const LockedBlock& block, const PageMask& pages, Processor owner)
       REQUIRES(block.state.lock);

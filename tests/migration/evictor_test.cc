@@ -327,10 +327,11 @@ TEST_CASE("the background thread evicts from a pool that gets full, for the page
   PinGate pins(advice);
   AccessSampler sampler(s.engine, s.machine.blocks(), pins, s.machine.changers());
   std::atomic<int> asked = 0;
-  BackgroundEvictor background(s.engine, s.evictor, sampler, [&](Processor p) {
+  const auto give_up = [&](Processor p) {
     if (p == device) ++asked;
     return false;
-  });
+  };
+  BackgroundEvictor background(s.engine, s.evictor, sampler, give_up, [] { return true; });
   background.start();
   // Fills the last block, too. It does not matter whether there is still space for it, or the
   // background thread evicts before.

@@ -2,6 +2,7 @@
 // stop early.
 #include "migration/page_engine.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -14,9 +15,14 @@ namespace {
 constexpr Processor host = Processor::host();
 constexpr Processor device = Processor::device(0);
 
+std::uint64_t fake_now_ns = 1'000'000;
+std::uint64_t fake_clock() {
+  return fake_now_ns;
+}
+
 struct Setup {
   FakeMachine machine{3, 2, 512};
-  PageEngine engine{machine.memories()};
+  PageEngine engine{machine.memories(), nullptr, nullptr, fake_clock};
   Block& block = machine.blocks().at({0});
 
   OpResult populate(PageRun run, Processor p) {
@@ -448,6 +454,161 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
   }
   s.machine.log.clear();
   s.check();
+}
+
+// ---- parts of huge pages
+
+namespace {
+
+constexpr PageRun all{0, pages_per_block};
+constexpr BlockIndex first_block{0};
+
+// The host holds and maps a whole block, whose pages are one huge page.
+struct HugeSetup : Setup {
+  explicit HugeSetup(bool held) {
+    REQUIRE(populate(all, host).status == OpStatus::ok);
+    for (unsigned page = 0; page < pages_per_block; ++page)
+      machine.at(0).set_value({page}, 1000 + page);
+    machine.at(0).make_huge(first_block, held);
+    machine.log.clear();
+  }
+  bool did(const std::string& operation) const {
+    return std::ranges::any_of(
+        machine.log, [&](const std::string& line) { return line.starts_with(operation); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a part of a huge page leaves after Linux has split it, and the rest is entered again") {
+  HugeSetup s(/*held=*/false);
+  const OpResult result = s.migrate({32, 16}, host, device);
+  CHECK(result.status == OpStatus::ok);
+  CHECK_FALSE(s.machine.at(0).is_huge(first_block));
+  CHECK(s.machine.at(1).value({33}) == 1033);
+  CHECK(s.machine.at(0).maps_writable({31}));
+  CHECK(s.machine.at(0).maps_writable({511}));
+  CHECK(s.engine.at(host).counters.held == 0);
+  s.check();
+}
+
+TEST_CASE("a part of a huge page that somebody holds stays, with its contents and its rights") {
+  HugeSetup s(/*held=*/true);
+  const OpResult result = s.migrate({32, 16}, host, device);
+  CHECK(result.status == OpStatus::held);
+  CHECK(result.bytes == 0);
+  CHECK(s.engine.at(host).counters.held == 16);
+  CHECK(s.machine.at(0).holds({33}));
+  CHECK(s.machine.at(0).value({33}) == 1033);
+  CHECK(s.machine.at(0).maps_writable({33}));
+  CHECK_FALSE(s.machine.at(1).holds({33}));
+  CHECK_FALSE(s.did("punch"));
+  s.check();
+
+  SECTION("for a while no further attempt is made") {
+    s.machine.log.clear();
+    CHECK(s.migrate({64, 16}, host, device).status == OpStatus::held);
+    CHECK_FALSE(s.did("split"));
+    CHECK(s.engine.at(host).counters.held == 16);
+  }
+  SECTION("a whole block leaves all the same") {
+    CHECK(s.migrate(all, host, device).status == OpStatus::ok);
+    CHECK(s.machine.at(1).value({33}) == 1033);
+    s.check();
+  }
+  SECTION("memory that is freed stays, without entries, until it is let go") {
+    const LockedBlock locked(first_block, s.block);
+    CHECK(s.engine.release(locked, {32, 16}, IfHeld::stay) == PageMask::of({32, 16}));
+    CHECK_FALSE(s.machine.at(0).maps({33}));
+    CHECK(s.machine.at(0).maps({31}));
+    CHECK(locked.state.at(host).resident.test(33));
+  }
+  SECTION("memory whose contents must go leaves, and its neighbours get new frames") {
+    const LockedBlock locked(first_block, s.block);
+    CHECK(s.engine.release(locked, {32, 16}, IfHeld::leave).none());
+    CHECK(s.did("rebuild"));
+    CHECK_FALSE(s.machine.at(0).holds({33}));
+    CHECK(s.machine.at(0).value({31}) == 1031);
+    CHECK(s.machine.at(0).maps({31}));
+  }
+}
+
+TEST_CASE("held pages leave once the holder has let go, some time after the refusal") {
+  HugeSetup s(/*held=*/true);
+  CHECK(s.migrate({32, 16}, host, device).status == OpStatus::held);
+  s.machine.at(0).let_go(first_block);
+  CHECK(s.migrate({32, 16}, host, device).status == OpStatus::held);
+  fake_now_ns = s.engine.separator().retry_at(first_block);
+  CHECK(s.migrate({32, 16}, host, device).status == OpStatus::ok);
+  CHECK(s.engine.separator().retry_at(first_block) == 0);
+  s.check();
+}
+
+TEST_CASE("a copy in a held huge page is dropped, and the other copies of its huge page stay") {
+  HugeSetup s(/*held=*/false);
+  CHECK(s.duplicate(all, host, device).status == OpStatus::ok);
+  s.machine.at(1).make_huge(first_block, /*held=*/true);
+  s.collapse({32, 16}, host);
+  CHECK_FALSE(s.machine.at(1).holds({33}));
+  CHECK(s.machine.at(1).holds({31}));
+  CHECK(s.machine.at(0).maps_writable({33}));
+  CHECK_FALSE(s.machine.at(0).maps_writable({31}));
+  s.check();
+}
+
+TEST_CASE("a huge page is split through the only other page table, or its pages get new frames") {
+  HugeSetup s(/*held=*/false);
+  CHECK(s.see({0, 64}, device, host).status == OpStatus::ok);
+  s.machine.log.clear();
+  SECTION("the device alone maps it besides the host") {
+    CHECK(s.migrate({32, 16}, host, Processor::device(1)).status == OpStatus::ok);
+    CHECK(s.did("split through"));
+    CHECK_FALSE(s.did("rebuild"));
+  }
+  SECTION("the host must not change the device's page table") {
+    s.machine.may_split_of_others = false;
+    CHECK(s.migrate({32, 16}, host, Processor::device(1)).status == OpStatus::ok);
+    CHECK(s.did("rebuild"));
+  }
+  SECTION("two devices map it") {
+    CHECK(s.see({0, 64}, Processor::device(1), host).status == OpStatus::ok);
+    CHECK(s.migrate({128, 16}, host, device).status == OpStatus::ok);
+    CHECK(s.did("rebuild"));
+  }
+  CHECK(s.engine.at(host).counters.held == 0);
+  CHECK_FALSE(s.machine.at(0).is_huge(first_block));
+  CHECK(s.machine.at(0).value({31}) == 1031);
+  s.check();
+}
+
+TEST_CASE("while other pages of a huge page are in flight, none of it leaves") {
+  HugeSetup s(/*held=*/false);
+  const LockedBlock locked(first_block, s.block);
+  s.engine.begin_byte_transfer(locked, PageMask::of({100, 4}));
+  Reservation reservation;
+  REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, 16));
+  CHECK(s.engine.migrate(locked, {32, 16}, host, device, reservation, MoveCause::fault).status ==
+        OpStatus::incomplete);
+  s.engine.end_byte_transfer(locked, PageMask::of({100, 4}));
+  CHECK(s.engine.migrate(locked, {32, 16}, host, device, reservation, MoveCause::fault).status ==
+        OpStatus::ok);
+}
+
+TEST_CASE("a transfer of a part that is held when it completes is aborted") {
+  HugeSetup s(/*held=*/false);
+  const LockedBlock locked(first_block, s.block);
+  Reservation reservation;
+  REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, 64));
+  InFlightTransfer transfer{first_block, {64, 64}, PageTransfer::Kind::move, host, device};
+  REQUIRE(s.engine.begin_transfer(locked, transfer) == OpStatus::ok);
+  // Linux merges the pages meanwhile, and then somebody holds one.
+  s.machine.at(0).make_huge(first_block, /*held=*/true);
+  CHECK(s.engine.complete_transfer(locked, transfer, {0, OpStatus::ok, false}, reservation,
+                                   Entry::at_home) == OpStatus::held);
+  CHECK(locked.state.in_flight().none());
+  CHECK(s.machine.at(0).holds({70}));
+  CHECK_FALSE(s.machine.at(1).holds({70}));
+  CHECK(locked.state.at(host).resident.test(70));
 }
 
 }  // namespace wherry::test::page_engine_test

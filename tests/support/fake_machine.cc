@@ -138,6 +138,29 @@ OpResult FakeProcessor::write_unprotect(PageSpan span, FaultSlot* waiter) {
   });
 }
 
+OpResult FakeProcessor::remove_entries(PageSpan block) {
+  if (!id_.is_host()) return {OpStatus::unsupported, 0};
+  return each("remove", block, [&](PageIndex page) {
+    unmap(page);
+    return OpStatus::ok;
+  });
+}
+
+// Linux splits through the only page table with entries.
+OpResult FakeProcessor::split_folios(PageSpan span) {
+  machine_.begin("split through", id_, span);
+  if (!machine_.may_split_of_others) return {OpStatus::unsupported, 0};
+  const BlockIndex block = block_of(span.first);
+  FakeProcessor& owner = machine_.at(view(span.first));
+  bool is_only_mapper = maps(span.first);
+  for (const ProcessorMemory* const other : machine_.memories())
+    is_only_mapper &= other->id == id_ || !machine_.at(other->id.index).maps_any(block);
+  if (!is_only_mapper || owner.held_outside_.contains(block.value)) return {OpStatus::ok, 0};
+  owner.was_split(block_span(block));
+  table_.clear();
+  return {OpStatus::ok, span.bytes()};
+}
+
 OpResult FakeProcessor::forbid(PageSpan span, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
   return each("forbid", span, [&](PageIndex page) {
@@ -182,12 +205,14 @@ OpStatus FakeProcessor::split(PageSpan span) {
   return OpStatus::ok;
 }
 
-OpStatus FakeProcessor::rebuild(PageSpan span, const PageMask&) {
+OpStatus FakeProcessor::rebuild(PageSpan span, const PageMask& resident) {
   machine_.begin("rebuild", id_, span);
   was_split(span);
   const std::lock_guard guard(machine_.lock);
-  for (PageIndex page = span.first; page < span.end(); ++page)
+  for (PageIndex page = span.first; page < span.end(); ++page) {
+    if (!resident.test(page_in_block(page))) held_.erase(page);
     machine_.unmap_from(id_.index, page, machine_.punch_unmaps);
+  }
   return OpStatus::ok;
 }
 

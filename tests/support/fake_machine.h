@@ -47,6 +47,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter) override;
+  OpResult remove_entries(PageSpan block) override;
+  OpResult split_folios(PageSpan span) override;
   OpResult forbid(PageSpan span, FaultSlot* waiter) override;
   OpResult wake(PageSpan span) override;
   int punch(PageSpan span) override;
@@ -97,6 +99,10 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   }
   void let_go(BlockIndex block) { held_outside_.erase(block.value); }
   bool is_huge(BlockIndex block) const { return huge_pages_.contains(block.value); }
+  bool maps_any(BlockIndex block) const {
+    const auto first = table_.lower_bound(block_span(block).first);
+    return first != table_.end() && first->first < block_span(block).end();
+  }
   // Adds a page to the file without accounting for it.
   void plant(PageIndex page) { held_.insert(page); }
   // The first eight bytes of a page, as a value.
@@ -153,6 +159,8 @@ class FakeMachine {
   // False: an access to a punched page that is still mapped makes a new page, as with the mprotect
   // trap.
   bool punch_unmaps = true;
+  // Whether the host may have Linux split huge pages through other processes' page tables.
+  bool may_split_of_others = true;
 
   // Every operation calls this first. It logs, then calls `before`, which may call operations
   // itself.
