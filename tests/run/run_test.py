@@ -343,6 +343,7 @@ class Interface(Same):
         self.assertGreaterEqual(processors[1 + device]["populated"], 8 * block)
         self.assertGreater(processors[0]["populated"], 0)
         self.assertEqual(processors[1]["populated"], 0)
+        self.assertEqual([processor["held"] for processor in processors], [0, 0, 0])
         report = self.assert_same([program("thread_rules")],
                                   ["--devices", "capacity=64M;capacity=64M",
                                    "--attach", "index=2:0", "--attach", "host"])

@@ -1,5 +1,5 @@
-"""Lines of the library's log that only a defect of the library can cause. A test in whose output one
-occurs has failed, whatever its result is.
+"""Lines of the library's log that only a defect of the library can cause. A test in whose output
+one occurs has failed, whatever its result is.
 
 support/watched.py looks at what each test prints. A test that reads the output of a program itself
 passes it to noticed(), or the line would go unseen."""
