@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from defects import noticed  # noqa: E402
 from length import some_of  # noqa: E402
 
 DEVICES = {"isolated": "capacity=64M", "coherent": "kind=coherent,capacity=64M"}
@@ -22,8 +23,8 @@ class Tests:
     def run(self, command, devices="isolated", expect=0, **options):
         environment = dict(os.environ, WHERRY_DEVICES=DEVICES[devices], LC_ALL="C.UTF-8",
                            XDG_CACHE_HOME=str(self.folder / "cache"))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment,
-                              cwd=self.folder, **options)
+        done = noticed(subprocess.run(command, capture_output=True, text=True, timeout=120,
+                                      env=environment, cwd=self.folder, **options))
         if expect is not None and done.returncode != expect:
             sys.exit(f"{' '.join(map(str, command))}: {done.returncode}\n"
                      f"{done.stdout}{done.stderr}")

@@ -17,6 +17,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from defects import noticed  # noqa: E402
 from length import IS_SHORT  # noqa: E402
 
 TIMEOUT_S = 60
@@ -68,9 +69,9 @@ class Stencil:
     def run_it(self, *arguments, ranks=2, **more):
         command = [f"mpirun.{self.mpi}", *self.options, "-n", str(ranks), self.program, *arguments]
         # SIGTERM, on which a launcher ends its ranks, too.
-        done = subprocess.run(["timeout", "--kill-after=10", str(TIMEOUT_S), *command],
-                              env=environment(**more), capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL)
+        done = noticed(subprocess.run(["timeout", "--kill-after=10", str(TIMEOUT_S), *command],
+                                      env=environment(**more), capture_output=True, text=True,
+                                      stdin=subprocess.DEVNULL))
         self.assertNotEqual(done.returncode, 124, "no end: " + done.stdout + done.stderr)
         return done
 

@@ -19,6 +19,7 @@ import unittest
 sys.path[:0] = [str(pathlib.Path(__file__).parent.parent / name) for name in ("support", "tools")]
 import cli_test  # noqa: E402
 from cli_test import Case, wherry  # noqa: E402
+from defects import noticed  # noqa: E402
 from length import IS_SHORT, SCALE  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -43,9 +44,9 @@ def program(name):
 def plain(*command, environment=None, **more):
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("WHERRY_", "CUDA_"))}
-    return subprocess.run([*map(str, command)], env=clean | (environment or {}),
-                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
-                          **more)
+    return noticed(subprocess.run([*map(str, command)], env=clean | (environment or {}),
+                                  capture_output=True, text=True, timeout=120,
+                                  stdin=subprocess.DEVNULL, **more))
 
 
 def path_of_allocator(library):
@@ -342,6 +343,7 @@ class Interface(Same):
         self.assertGreaterEqual(processors[1 + device]["populated"], 8 * block)
         self.assertGreater(processors[0]["populated"], 0)
         self.assertEqual(processors[1]["populated"], 0)
+        self.assertEqual([processor["held"] for processor in processors], [0, 0, 0])
         report = self.assert_same([program("thread_rules")],
                                   ["--devices", "capacity=64M;capacity=64M",
                                    "--attach", "index=2:0", "--attach", "host"])

@@ -86,6 +86,9 @@ Child::Child(const std::function<void()>& body) {
 }
 
 Child::~Child() {
+  for (const std::string& text : {outcome_.out, outcome_.err})
+    if (const std::string_view line = defect_in(text); !line.empty())
+      std::fprintf(stderr, "in a child process: %s\n", line.data());
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
@@ -142,6 +145,12 @@ bool Child::runs_on(int limit_ms) {
 
 void Child::kill_group() {
   if (pid_ > 0) ::kill(-pid_, SIGKILL);
+}
+
+std::string_view defect_in(std::string_view text) {
+  for (const std::string_view line : {"the page never came free"})
+    if (text.find(line) != text.npos) return line;
+  return {};
 }
 
 Outcome Child::wait(int limit_ms) {

@@ -1,12 +1,16 @@
 // Runs part of a test in a process of its own: to get a fresh library or another topology, or
 // because the process is expected to die. The process's output and result are returned as a value.
 // No process outlives its time limit.
+//
+// A line of the library that only a defect can cause (support/defects.py) is also printed by this
+// process, whatever the test expects: the test then fails.
 #pragma once
 
 #include <sys/types.h>
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace wherry::test {
 
@@ -22,6 +26,9 @@ struct Outcome {
   // All fields, for messages.
   std::string describe() const;
 };
+
+// The first line in the text that only a defect of the library can cause; empty if there is none.
+std::string_view defect_in(std::string_view text);
 
 // A running child process. Requires, because of fork(): no other threads, and the library is not
 // initialized.

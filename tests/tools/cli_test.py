@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from defects import noticed  # noqa: E402
 from length import IS_SHORT, some_of  # noqa: E402
 
 SKIPPED = 77
@@ -28,9 +29,10 @@ TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 def wherry(*arguments, environment=None, timeout=120):
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("WHERRY_", "CUDA_"))}
-    return subprocess.run([PROGRAM, *map(str, arguments)],
-                          env=clean | {"XDG_CACHE_HOME": CACHE.name} | (environment or {}),
-                          capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+    return noticed(subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        env=clean | {"XDG_CACHE_HOME": CACHE.name} | (environment or {}), capture_output=True,
+        text=True, timeout=timeout, stdin=subprocess.DEVNULL))
 
 
 def spd_file(folder, rows, symmetric, seed):

@@ -1,5 +1,5 @@
-"""Adds events to recorded traces, as docs/trace-format.md describes them: pages that were held. Which
-pages Linux holds cannot be chosen from outside of a program, but a trace can be changed."""
+"""Adds events to recorded traces, as docs/trace-format.md describes them: pages that were held.
+Which pages Linux holds cannot be chosen from outside of a program, but a trace can be changed."""
 
 import json
 import struct

@@ -75,6 +75,10 @@ class Soak(unittest.TestCase):
         self.assertIn("seen", (soak.FOLDER / "part-7/log").read_text())
         self.assertIn("WHERRY_TEST_SEED=7", (soak.FOLDER / "part-7/command").read_text())
 
+    def test_a_line_that_only_a_defect_can_cause_is_a_failure_of_a_part_that_ends_well(self):
+        result = self.run_part(f"print('wherry: 0x1000: {soak.defects.LINES[0]}')")
+        self.assertEqual((result.runs, result.failures, result.folders), (1, 1, ["part-7"]))
+
     def test_a_part_that_does_not_end_is_a_failure(self):
         result = self.run_part("import time; time.sleep(600)")
         self.assertEqual(result.failures, 1)

@@ -22,6 +22,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from defects import noticed  # noqa: E402
+
 LIMIT_S = 300
 
 CHECKOUT = "needs a checkout of other programs"
@@ -224,10 +227,10 @@ class Tree:
             self.exports += command + "\n"
         for theirs, ours in PLACEHOLDERS.items():
             command = command.replace(theirs, ours)
-        done = subprocess.run(["timeout", "--kill-after=10", str(LIMIT_S), "bash", "-c",
-                               self.exports + command], cwd=self.path, env=self.environment,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        done = noticed(subprocess.run(
+            ["timeout", "--kill-after=10", str(LIMIT_S), "bash", "-c", self.exports + command],
+            cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace"))
         return done.returncode, done.stdout
 
 

@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include "base/page.h"
 #include "byte_text.h"
 #include "complain.h"
 
@@ -130,10 +130,10 @@ std::vector<std::string> RunReport::advice() const {
     lines.push_back("--policy adaptive: processors took the same pages from each other");
   if (held != 0)
     lines.push_back(
-        fmt::format("to let no thread of a device use memory during its I/O: {:.0f} MiB could not "
-                    "move, because "
-                    "a system call, a pipe or another process held them (docs/system-calls.md)",
-                    std::max(held * page_mebibytes, 1.0)));
+        fmt::format("I/O on memory while no thread of a device uses it: {} could not move, "
+                    "because a system call, a pipe or another process held them "
+                    "(docs/system-calls.md)",
+                    bytes_text(static_cast<std::uint64_t>(held) * impl::page_size)));
   if (moved > 2 * (host_pages + device_pages - moved))
     lines.push_back("--record FILE, then wherry replay FILE: most memory moved more than once");
   if (sum_.at("refused").get<std::uint64_t>() != 0)
