@@ -40,6 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int step_limit_s = 30;
 constexpr int exit_stuck = 71;
+constexpr int exit_device_ended = 72;
 constexpr int full_length_s = 600;
 // Each crash or stuck wait ends a process, and the rows after it go on in a new one.
 constexpr int processes_max = 40;
@@ -153,6 +154,7 @@ void run_rows(const Setting& setting, bool huge, std::size_t first_row, Clock::t
   }
   Matrix::Setting matrix_setting;
   matrix_setting.serves_host = serves_system_calls();
+  matrix_setting.protects = traps_by_protection();
   matrix_setting.serves_devices = devices_serve_system_calls();
   Stage stage("capacity=8M,workers=3");
   if (huge && !pools_have_huge_pages(stage)) {
@@ -183,6 +185,10 @@ void run_rows(const Setting& setting, bool huge, std::size_t first_row, Clock::t
     else
       std::printf("OK held %llu moved %llu\n", static_cast<unsigned long long>(result.held),
                   static_cast<unsigned long long>(result.moved));
+    if (cuCtxSynchronize() != CUDA_SUCCESS) {  // an error that stays
+      std::fflush(stdout);
+      ::_exit(exit_device_ended);
+    }
   }
   watch.step("return");
   std::printf("DONE\n");
@@ -234,6 +240,7 @@ struct Account {
     if (outcome.err.find("never came free") != std::string::npos)
       failures.push_back("the library says: " + outcome.err);
     if (done && outcome.passed()) return;
+    if (!open && outcome.exit_code == exit_device_ended) return;
     failures.push_back((open ? row + "; " : "") + "the process ended with " +
                        (outcome.timed_out     ? "its time limit"
                         : outcome.signal != 0 ? "signal " + std::to_string(outcome.signal)

@@ -43,6 +43,7 @@ struct KindRow {
   bool wrapped = false;
   bool of_peer = false;
   bool brief = false;
+  bool looks_up_writable = writes;  // Linux wants pages that may be written
 };
 
 constexpr std::array kinds{
@@ -55,7 +56,10 @@ constexpr std::array kinds{
     KindRow{HolderKind::raw_direct_write, "raw direct write"},
     KindRow{HolderKind::aio_write, "libaio write"},
     KindRow{HolderKind::ring_write, "io_uring write"},
-    KindRow{HolderKind::ring_write_fixed, "io_uring write_fixed"},
+    // Linux does not know yet whether the registered memory will be read or written.
+    KindRow{.kind = HolderKind::ring_write_fixed,
+            .name = "io_uring write_fixed",
+            .looks_up_writable = true},
     KindRow{.kind = HolderKind::peer_read, .name = "process_vm_readv", .of_peer = true},
     KindRow{.kind = HolderKind::peer_file_read,
             .name = "/proc/PID/mem",
@@ -173,8 +177,7 @@ class Hold {
   // Before a system call that needs the pages present.
   void touch() const {
     if (order_.serves_system_calls || is_of_peer(order_.kind)) return;
-    WHERRY_TRY(wherryTouchPages(order_.first, order_.bytes,
-                                writes(order_.kind) ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ));
+    WHERRY_TRY(wherryTouchPages(order_.first, order_.bytes, touch_flags(order_.kind)));
   }
   // Repeats a system call as docs/system-calls.md says. Returns what it returns in the end.
   template <typename Call>
@@ -677,6 +680,7 @@ class BriefHold : public Hold {
       for (std::size_t i = 0; !stops_; i = (i + 67) % words()) {
         std::uint64_t found = 0;
         if (!read(order().first + i, found)) continue;
+        if (found == 0 && order().protects) continue;
         seen_.add(&found, order().first + i, 1, order().salt);
         ++rounds_;
       }
@@ -817,6 +821,9 @@ const std::vector<HolderKind>& all_holders() {
 }
 bool writes(HolderKind kind) {
   return row_of(kind).writes;
+}
+unsigned touch_flags(HolderKind kind) {
+  return row_of(kind).looks_up_writable ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ;
 }
 bool is_wrapped(HolderKind kind) {
   return row_of(kind).wrapped;

@@ -39,6 +39,8 @@ enum class HolderKind {
 const char* name_of(HolderKind kind);
 const std::vector<HolderKind>& all_holders();
 bool writes(HolderKind kind);
+// For wherryTouchPages, before the holder begins.
+unsigned touch_flags(HolderKind kind);
 // Whether the call goes through a function of the C library that the library under test wraps.
 bool is_wrapped(HolderKind kind);
 // Whether another process does it.
@@ -68,12 +70,14 @@ struct Comparison {
 
 struct HoldOrder {
   HolderKind kind = HolderKind::vmsplice;
-  std::uint64_t* first = nullptr;   // at the start of a page
-  std::size_t bytes = 0;            // whole pages
-  std::uint64_t salt = 0;           // of the memory's contents
-  std::uint64_t new_salt = 0;       // of what the holder writes
-  pid_t target = -1;                // for a peer: whose memory it is
-  pid_t thread = -1;                // for ptrace: the thread that stops meanwhile
+  std::uint64_t* first = nullptr;  // at the start of a page
+  std::size_t bytes = 0;           // whole pages
+  std::uint64_t salt = 0;          // of the memory's contents
+  std::uint64_t new_salt = 0;      // of what the holder writes
+  pid_t target = -1;               // for a peer: whose memory it is
+  pid_t thread = -1;               // for ptrace: the thread that stops meanwhile
+  // Forced reads (of debuggers) ignore the protection, and find zeros where a page is elsewhere.
+  bool protects = false;
   bool serves_system_calls = true;  // otherwise the memory is touched before the call
 };
 

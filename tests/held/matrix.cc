@@ -246,7 +246,7 @@ class RowRun {
   }
   // So that the holder's process has entries, also where Linux cannot wait for them.
   void touch() {
-    const unsigned flags = writes(row_.holder) ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ;
+    const unsigned flags = touch_flags(row_.holder);
     const auto* const start = word_of(held_.first);
     const std::size_t bytes = bytes_of(held_);
     parts_.places.run(owner_place(), [start, bytes, flags] {
@@ -262,6 +262,7 @@ class RowRun {
     order.salt = old_salt;
     order.new_salt = new_salt;
     order.target = Witness::process_of(owner_place() == Place::host ? 0 : 1);
+    order.protects = parts_.setting.protects;
     order.thread = parts_.setting.idle_thread;
     order.serves_system_calls =
         owner_place() == Place::host ? parts_.setting.serves_host : parts_.setting.serves_devices;

@@ -59,6 +59,7 @@ class Matrix {
     bool huge = false;            // the pools have huge pages
     bool serves_host = false;     // faults inside system calls are answered: of the host
     bool serves_devices = false;  // of devices
+    bool protects = false;        // the trap is page protection
     pid_t idle_thread = -1;       // a thread of this process that does nothing
   };
 
