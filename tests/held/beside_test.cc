@@ -35,6 +35,7 @@ constexpr std::size_t pages = bytes / page_bytes;
 constexpr std::size_t piece_max = std::size_t{2} << 20;
 constexpr std::size_t unserved_piece_max = std::size_t{64} << 10;
 constexpr int attempts_max = 1000;
+constexpr std::size_t region_pages_half = region_bytes / page_bytes / 2;
 constexpr int limit_ms = 200'000;
 
 // The memory, an equally long piece of ordinary memory, and a device that works beside the test.
@@ -80,10 +81,10 @@ class Setting {
     });
     WHERRY_TRY(session_.wait(0));
   }
-  // Of each 128 KiB the second half.
+  // The second half of each region that comes with a fault.
   void write_by_kernel() const {
     session_.launch(0, pages, [first = memory()](std::size_t i) {
-      if (i / 16 % 2 != 0) first[i * page_words + 1] += 1;
+      if (i / region_pages_half % 2 != 0) first[i * page_words + 1] += 1;
     });
     WHERRY_TRY(session_.wait(0));
   }
@@ -175,8 +176,8 @@ void write_to_disk() {
 }
 
 void read_from_disk() {
-  constexpr std::size_t step = std::size_t{128} << 10;
-  constexpr std::size_t part = step / 2;
+  constexpr std::size_t step = region_bytes;
+  constexpr std::size_t part = region_pages_half * page_bytes;
   constexpr std::size_t part_words = part / sizeof(std::uint64_t);
   Setting setting;
   const int file = open_direct_file();

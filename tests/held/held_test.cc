@@ -161,6 +161,7 @@ void run_rows(const Setting& setting, bool huge, std::size_t first_row, Clock::t
     std::printf("SKIP pools have no huge pages here\n");
     return;
   }
+  const std::size_t free_before = free_memory();
   const IdleThread idle;
   matrix_setting.huge = huge;
   matrix_setting.idle_thread = idle.id();
@@ -190,7 +191,11 @@ void run_rows(const Setting& setting, bool huge, std::size_t first_row, Clock::t
       ::_exit(exit_device_ended);
     }
   }
-  watch.step("return");
+  watch.step("return memory");
+  const auto is_free = [&] { return free_memory() >= free_before; };
+  if (!comes_true(is_free))
+    std::printf("FAILED; after all rows the device has %zu bytes less than before\n",
+                free_before - free_memory());
   std::printf("DONE\n");
   std::fflush(stdout);
 }
@@ -250,6 +255,14 @@ struct Account {
   }
 };
 
+// The line that tools/soak reads: of all settings so far.
+void print_totals(const Account& account) {
+  static std::size_t rows = 0, failures = 0;
+  rows += account.ran;
+  failures += account.failures.size();
+  std::printf("held: %zu rows, failures %zu\n", rows, failures);
+}
+
 void check_setting(const Setting& setting, bool huge) {
   if (const auto reason = why_not(setting)) {
     WARN("skipped: " << *reason);
@@ -271,6 +284,7 @@ void check_setting(const Setting& setting, bool huge) {
       "moved, %zu failures\n",
       setting.name, huge ? "huge" : "small", account.ran, account.held, account.moved,
       account.failures.size());
+  print_totals(account);
   for (const auto& [reason, rows] : account.missing)
     std::printf("  %zu rows cannot run: %s\n", rows, reason.c_str());
   if (!account.skipped.empty()) WARN("skipped: " << account.skipped);

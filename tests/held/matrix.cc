@@ -30,6 +30,8 @@ constexpr std::uint64_t later_salt = 3;
 // The consolidator makes its first attempts after 50 ms and 100 ms.
 constexpr int merge_attempts_ms = 130;
 constexpr std::chrono::seconds moves_again_limit{20};
+// Nobody waits for a holder. A thread that waits for so long does.
+constexpr std::chrono::seconds wait_limit{8};
 
 // Pages by their number from the first page of the memory on.
 struct Pages {
@@ -125,6 +127,7 @@ class RowRun {
       end();
       step("move again");
       judge_moves();
+      step_ = nullptr;  // which has a limit of its own
       step("compare");
       compare();
     }
@@ -146,7 +149,14 @@ class RowRun {
     return row_.at_device != row_.through_map ? Place::device : Place::host;
   }
   const Stage& stage() const { return parts_.stage; }
-  void step(const char* what) { parts_.progress.step(what); }
+  void step(const char* what) {
+    parts_.progress.step(what);
+    const auto now = std::chrono::steady_clock::now();
+    if (step_ != nullptr && now - step_began_ > wait_limit)
+      fail(std::string{"too long a wait in the step: "} + step_);
+    step_ = what;
+    step_began_ = now;
+  }
   void fail(const std::string& what) { failures_ << "; " << what; }
 
   std::uint64_t* word_of(std::size_t page) const { return first_ + page * page_words; }
@@ -357,9 +367,10 @@ class RowRun {
       fail("no page has moved, and the library does not count one as held");
     // A processor that maps pinned pages where they are does not fault afterwards.
     if (row_.pinned && row_.mover == Mover::fault) return;
-    if (!is_repeatable(row_.mover) || all_moved()) return;
+    if (row_.pinned && !is_repeatable(row_.mover)) return;
+    if (frees_held(row_.mover) || all_moved()) return;
     const auto moves = [&] {
-      move();
+      if (is_repeatable(row_.mover)) move();
       return all_moved();
     };
     if (!comes_true(moves, moves_again_limit))
@@ -408,6 +419,8 @@ class RowRun {
   std::uint64_t* first_ = nullptr;
   std::size_t pages_ = 0;  // from first_ on
   Pages held_, moving_;
+  const char* step_ = nullptr;
+  std::chrono::steady_clock::time_point step_began_;
   RowResult result_;
   std::ostringstream failures_;
 };
