@@ -331,8 +331,14 @@ class RowRun {
   }
 
   bool has_moved(std::size_t page) const {
-    const std::uint32_t now = stage().residents(word_of(page));
+    const std::uint32_t now = residents(page);
     return (now & bit_of(home())) == 0 || (!is_duplicated() && (now & bit_of(other())) != 0);
+  }
+  // By Linux's account. Forced reads through page protection fill the holes of a pool with zeros,
+  // so beside them it is the library's.
+  std::uint32_t residents(std::size_t page) const {
+    return parts_.setting.protects && is_brief(row_.holder) ? page_state(word_of(page)).resident
+                                                            : stage().residents(word_of(page));
   }
   bool is_duplicated() const { return row_.mover == Mover::collapse; }
   std::uint64_t count_moved() const {
