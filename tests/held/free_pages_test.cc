@@ -84,6 +84,7 @@ class Rounds {
       CAPTURE(i);
       round();
     }
+    std::printf("%d rounds with a huge page, where Linux shows it\n", huge_rounds_);
     for (const auto& [mappers, seen] : rounds_with_)
       std::printf("%d rounds with %d mappers\n", seen, mappers);
   }
@@ -108,7 +109,11 @@ class Rounds {
     std::size_t page = draw(0, 40);
     for (int part = 0; part < 3; ++part) {
       const std::size_t pages = draw(1, 100);
-      if (part == 0) ++rounds_with_[count_mappers(first + page * page_words, scene.home)];
+      if (part == 0) {
+        ++rounds_with_[count_mappers(first + page * page_words, scene.home)];
+        const pid_t process = Witness::process_of(index_of(scene.home));
+        if (is_in_huge_page(page_entry(process, first).frame).value_or(false)) ++huge_rounds_;
+      }
       leave(first + page * page_words, pages, scene, target);
       page += pages + draw(1, 60);
     }
@@ -171,6 +176,7 @@ class Rounds {
 
   std::mt19937_64 random_{seed()};
   std::map<int, int> rounds_with_;
+  int huge_rounds_ = 0;
   std::array<bool, block_pages> is_discarded_{};
 };
 

@@ -374,6 +374,8 @@ class RowRun {
     // A processor that maps pinned pages where they are does not fault afterwards.
     if (row_.pinned && row_.mover == Mover::fault) return;
     if (row_.pinned && !is_repeatable(row_.mover)) return;
+    // The library's own copy into the memory may have brought duplicated pages back.
+    if (row_.mover == Mover::collapse && writes(row_.holder) && is_wrapped(row_.holder)) return;
     if (frees_held(row_.mover) || all_moved()) return;
     const auto moves = [&] {
       if (is_repeatable(row_.mover)) move();
