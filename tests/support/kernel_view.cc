@@ -250,6 +250,19 @@ bool userfaultfd_tracks_memory() {
   return false;
 }
 
+std::optional<bool> is_in_huge_page(std::uint64_t frame) {
+  if (frame == 0) return {};
+  const int flags_of_frames = ::open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+  if (flags_of_frames < 0) return {};
+  std::uint64_t flags = 0;
+  const ssize_t got =
+      ::pread(flags_of_frames, &flags, sizeof flags, static_cast<off_t>(frame * sizeof flags));
+  ::close(flags_of_frames);
+  constexpr int huge_page_bit = 22;  // KPF_THP
+  if (got != sizeof flags) return {};
+  return (flags >> huge_page_bit & 1) != 0;
+}
+
 std::uint64_t huge_entries(pid_t process, const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   const std::vector<DetailedMapping> mappings = detailed_mappings(process);

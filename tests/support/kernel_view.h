@@ -74,6 +74,9 @@ Permissions permissions_of(pid_t process, const void* address);
 // faults).
 bool userfaultfd_tracks_memory();
 
+// Whether the frame is a part of a huge page; nothing if Linux does not say (it says so to root).
+std::optional<bool> is_in_huge_page(std::uint64_t frame);
+
 // How many bytes of pools the process maps by huge page-table entries, in the view (or alias) that
 // contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);
