@@ -97,8 +97,7 @@ OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor 
     status = engine_.at(owner).file.split(span);
   else if (std::has_single_bit(others))
     status = split_through(block, run, owner, Processor{std::countr_zero(others)});
-  // The pages that are about to leave are not entered again.
-  enter_again(block, owner, status == OpStatus::ok ? PageMask::of(run) : PageMask{});
+  enter_again(block, owner, {});
   if (status != OpStatus::ok) engine_.allow_writes_if_alone(block, run, owner);
   return status;
 }
@@ -120,7 +119,9 @@ OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Pr
     file.was_split(all);
     return OpStatus::ok;
   }
-  return OpStatus::held;
+  // Not `held`: Linux tracks two processes that map a folio. Once a third one has, it may take the
+  // folio for shared until all entries are gone, which they are not here.
+  return OpStatus::unsupported;
 }
 
 OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processor owner) {
