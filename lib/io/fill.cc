@@ -66,23 +66,20 @@ ssize_t fill_once(const iovec* pieces, std::size_t count, off64_t offset, const 
   return result;
 }
 
-// The largest power of two, up to a page, that divides the place and the length.
-std::uintptr_t alignment_of(const void* start, std::size_t bytes) {
-  const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(start) | bytes | impl::page_size;
-  return bits & -bits;
-}
-
-// Linux refuses the whole call, and transfers nothing, if the place or the length of any piece is
-// not aligned as the device needs. So the first part of a call must not be better aligned than the
-// rest: it gets the remainder of the length, and the call is not divided if a piece is less aligned
-// than the first one.
-bool is_divisible(const iovec* pieces, std::size_t count, std::size_t first_bytes) {
+// Linux refuses a call if the place or the length of a piece is not aligned as the device needs,
+// and it checks the whole array before it transfers anything. Where Linux checks a length that is
+// not whole pages, it depends on the file's extents. So a call is divided only if all pieces have
+// the same place within a page, and whole pages.
+bool is_divisible(const iovec* pieces, std::size_t count) {
+  const auto place = [](const iovec& piece) {
+    return reinterpret_cast<std::uintptr_t>(piece.iov_base) % impl::page_size;
+  };
   const iovec* const end = pieces + count;
   const iovec* const first =
       std::find_if(pieces, end, [](const iovec& piece) { return piece.iov_len != 0; });
-  const std::uintptr_t alignment = alignment_of(first->iov_base, first_bytes);
   return std::all_of(first, end, [&](const iovec& piece) {
-    return piece.iov_len == 0 || alignment_of(piece.iov_base, piece.iov_len) >= alignment;
+    return piece.iov_len == 0 ||
+           (piece.iov_len % impl::page_size == 0 && place(piece) == place(*first));
   });
 }
 
@@ -126,6 +123,7 @@ ssize_t read_parts(const iovec* pieces, std::size_t count, off64_t offset, const
   OwnPieces own(count, part);
   if (!own.exist()) return refuse();
   const int errno_before = errno;
+  // The remainder first: if it is too short for the device, Linux refuses the call at once.
   std::size_t wanted = all % part != 0 ? all % part : part;
   while (done < all) {
     const std::size_t asked = own.take(pieces, count, done, wanted);
@@ -148,9 +146,7 @@ ssize_t fill_in_parts(int fd, iovec* pieces, std::size_t count, off64_t offset,
   const std::optional<std::size_t> sum = sum_of(pieces, count);
   if (!sum || *sum == 0) return call(pieces, count, offset);
   const std::size_t all = std::min(*sum, call_bytes_max);
-  const std::size_t rest = all % part_bytes;
-  const bool divided =
-      all > part_bytes && is_divisible(pieces, count, rest != 0 ? rest : part_bytes);
+  const bool divided = all > part_bytes && is_divisible(pieces, count);
   const std::size_t part = divided ? part_bytes : all;
   std::size_t done = 0;
   if (!divided || offset != at_file_position)
