@@ -14,13 +14,13 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "memory/system_calls.h"
 #include "os/process/fork_mark.h"
 #include "os/process/resource_limits.h"
 #include "os/process/thread.h"
 #include "os/process/valgrind.h"
 #include "runtime/last_failure.h"
 #include "runtime/refusals.h"
-#include "memory/system_calls.h"
 #include "streams/thread_target.h"
 #include "trap/child_accesses.h"
 
