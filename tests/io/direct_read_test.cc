@@ -27,6 +27,7 @@
 
 #include "io/read_functions.h"
 #include "io/slow_file.h"
+#include "support/capabilities.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"
@@ -470,6 +471,7 @@ TEST_CASE("a pipe with O_DIRECT keeps its packets, and a device takes memory tha
     expect(::pipe2(ends, O_DIRECT | O_CLOEXEC) == 0, "pipe2");
     constexpr std::size_t room = mib + 100;
     const Managed<char> memory{room};
+    std::memset(memory.data(), 1, room);
     expect(::write(ends[1], std::string(200, 'a').data(), 200) == 200, "write");
     expect(::write(ends[1], std::string(300, 'b').data(), 300) == 300, "write");
     expect(::read(ends[0], memory.data(), room) == 200 && memory[199] == 'a', "first packet");
@@ -487,7 +489,10 @@ TEST_CASE("a pipe with O_DIRECT keeps its packets, and a device takes memory tha
     session.run(0, [start = memory.data()] { start[0] = 3; });
     expect(::write(ends[1], "c", 1) == 1, "write");
     reader.join();
-    expect(got == 1 && memory[0] == 'c', "third packet");
+    if (serves_system_calls())
+      expect(got == 1 && memory[0] == 'c', "third packet");
+    else
+      expect(got == -1, "Linux found memory that is elsewhere");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -68,15 +69,21 @@ struct Way {
 
 class Ring {
  public:
-  explicit Ring(char* registered) {
-    expect(::io_uring_queue_init(4, &ring_, 0) == 0, "io_uring_queue_init");
+  // The ring does not exist where io_uring is forbidden.
+  explicit Ring(char* registered) : exists_(::io_uring_queue_init(4, &ring_, 0) == 0) {
     const iovec buffer{registered, bytes};
-    expect(::io_uring_register_buffers(&ring_, &buffer, 1) == 0, "io_uring_register_buffers");
+    if (!exists_)
+      std::printf("no io_uring\n");
+    else
+      expect(::io_uring_register_buffers(&ring_, &buffer, 1) == 0, "io_uring_register_buffers");
   }
-  ~Ring() { ::io_uring_queue_exit(&ring_); }
+  ~Ring() {
+    if (exists_) ::io_uring_queue_exit(&ring_);
+  }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
+  bool exists() const { return exists_; }
   template <typename Prepare>
   int run(const Prepare& prepare) {
     prepare(::io_uring_get_sqe(&ring_));
@@ -90,6 +97,7 @@ class Ring {
 
  private:
   io_uring ring_{};
+  const bool exists_;
 };
 
 int run_aio(std::uint16_t operation, int fd, char* memory) {
@@ -110,41 +118,42 @@ int run_aio(std::uint16_t operation, int fd, char* memory) {
 }
 
 std::vector<Way> ways_to_read(Ring& ring) {
-  return {
+  std::vector<Way> ways{
       {"a raw pread",
        [](int fd, char* memory) {
          return static_cast<int>(::syscall(SYS_pread64, fd, memory, bytes, 0));
        }},
-      {"io_uring",
-       [&ring](int fd, char* memory) {
-         return ring.run([&](io_uring_sqe* to) { ::io_uring_prep_read(to, fd, memory, bytes, 0); });
-       }},
-      {"io_uring, registered",
-       [&ring](int fd, char* memory) {
-         return ring.run(
-             [&](io_uring_sqe* to) { ::io_uring_prep_read_fixed(to, fd, memory, bytes, 0, 0); });
-       }},
-      {"libaio", [](int fd, char* memory) { return run_aio(IOCB_CMD_PREAD, fd, memory); }},
-  };
+      {"libaio", [](int fd, char* memory) { return run_aio(IOCB_CMD_PREAD, fd, memory); }}};
+  if (!ring.exists()) return ways;
+  ways.push_back({"io_uring", [&ring](int fd, char* memory) {
+                    return ring.run(
+                        [&](io_uring_sqe* to) { ::io_uring_prep_read(to, fd, memory, bytes, 0); });
+                  }});
+  ways.push_back({"io_uring, registered", [&ring](int fd, char* memory) {
+                    return ring.run([&](io_uring_sqe* to) {
+                      ::io_uring_prep_read_fixed(to, fd, memory, bytes, 0, 0);
+                    });
+                  }});
+  return ways;
 }
 std::vector<Way> ways_to_write(Ring& ring) {
-  return {
+  std::vector<Way> ways{
       {"a raw pwrite",
        [](int fd, char* memory) {
          return static_cast<int>(::syscall(SYS_pwrite64, fd, memory, bytes, 0));
        }},
-      {"io_uring",
-       [&ring](int fd, char* memory) {
-         return ring.run(
-             [&](io_uring_sqe* to) { ::io_uring_prep_write(to, fd, memory, bytes, 0); });
-       }},
-      {"io_uring, registered",
-       [&ring](int fd, char* memory) {
-         return ring.run(
-             [&](io_uring_sqe* to) { ::io_uring_prep_write_fixed(to, fd, memory, bytes, 0, 0); });
-       }},
-      {"libaio", [](int fd, char* memory) { return run_aio(IOCB_CMD_PWRITE, fd, memory); }},
-  };
+      {"libaio", [](int fd, char* memory) { return run_aio(IOCB_CMD_PWRITE, fd, memory); }}};
+  if (!ring.exists()) return ways;
+  ways.push_back({"io_uring", [&ring](int fd, char* memory) {
+                    return ring.run(
+                        [&](io_uring_sqe* to) { ::io_uring_prep_write(to, fd, memory, bytes, 0); });
+                  }});
+  ways.push_back({"io_uring, registered", [&ring](int fd, char* memory) {
+                    return ring.run([&](io_uring_sqe* to) {
+                      ::io_uring_prep_write_fixed(to, fd, memory, bytes, 0, 0);
+                    });
+                  }});
+  return ways;
 }
 
 TEST_CASE("what Linux reads into pinned memory arrives, whatever a device does meanwhile", "[io]") {
@@ -189,7 +198,7 @@ TEST_CASE("what Linux writes from pinned memory is what the memory holds", "[io]
     ::unlink(path);
     expect(fd >= 0 && check >= 0, "the file system of /var/tmp has no O_DIRECT");
     std::vector<char> written(bytes);
-    const std::uint64_t rounds = scaled(50);
+    const std::uint64_t rounds = scaled(20);
     for (const Way& way : ways_to_write(ring))
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::memset(memory.data(), static_cast<int>(round + 2), bytes);
