@@ -2,11 +2,14 @@
 // places before libwherry.so.
 #include <cerrno>
 
+#include "memory/system_calls.h"
 #include "os/files/fd.h"
 #include "os/process/interposer_hooks.h"
 
 // Weak, because libwherry.so is not linked with that library (lib/interposers/meson.build).
 extern "C" [[gnu::weak]] void wherry_interposers_attach(const wherry::impl::InterposerHooks* hooks);
+extern "C" [[gnu::weak]] void wherry_interposers_attach_system_calls(
+    const wherry::impl::SystemCallHooks* hooks);
 
 void wherry::impl::pass_to_interposers(const InterposerHooks& hooks) {
   if (::wherry_interposers_attach == nullptr)
@@ -17,4 +20,9 @@ void wherry::impl::pass_to_interposers(const InterposerHooks& hooks) {
 
 const void* wherry::impl::address_in_interposers() {
   return reinterpret_cast<const void*>(&::wherry_interposers_attach);
+}
+
+void wherry::impl::pass_to_interposers(const SystemCallHooks& hooks) {
+  if (::wherry_interposers_attach_system_calls != nullptr)
+    ::wherry_interposers_attach_system_calls(&hooks);
 }

@@ -8,3 +8,7 @@ void wherry::impl::pass_to_interposers(const InterposerHooks& hooks) {
 const void* wherry::impl::address_in_interposers() {
   return reinterpret_cast<const void*>(&::wherry_interposers_attach);
 }
+
+void wherry::impl::pass_to_interposers(const SystemCallHooks& hooks) {
+  ::wherry_interposers_attach_system_calls(&hooks);
+}

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "io/preparation.h"
+
 namespace {
 
 constinit std::atomic<const wherry::impl::InterposerHooks*> attached_hooks = nullptr;
@@ -15,4 +17,9 @@ const wherry::impl::InterposerHooks* wherry::interposers::attached() {
 extern "C" [[gnu::visibility("default")]] void wherry_interposers_attach(
     const wherry::impl::InterposerHooks* hooks) {
   attached_hooks.store(hooks, std::memory_order_release);
+}
+
+extern "C" [[gnu::visibility("default")]] void wherry_interposers_attach_system_calls(
+    const wherry::impl::SystemCallHooks* hooks) {
+  wherry::io::attach(hooks, /*prepares=*/false);
 }

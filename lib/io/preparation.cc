@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstdint>
@@ -10,13 +11,16 @@
 #include "base/page.h"
 
 namespace wherry::io {
+
+constinit std::atomic<const impl::SystemCallHooks*> attached_hooks = nullptr;
+constinit std::atomic<bool> is_preparing = false;
+
 namespace {
 
-std::atomic<impl::PrepareForSystemCall> attached = nullptr;
-
 std::size_t ask(const void* start, std::size_t bytes, Access access) {
-  const auto prepare = attached.load(std::memory_order_acquire);
-  return prepare == nullptr || bytes == 0 ? 0 : prepare(start, bytes, access);
+  return bytes == 0 || !may_be_managed(start)
+             ? 0
+             : attached_hooks.load(std::memory_order_relaxed)->prepare(start, bytes, access);
 }
 
 // Whether the kernel can read the word: rt_sigprocmask copies this argument before it checks the
@@ -29,20 +33,31 @@ bool kernel_reads(std::uintptr_t word) {
 
 }  // namespace
 
-bool is_attached() {
-  return attached.load(std::memory_order_relaxed) != nullptr;
+void attach(const impl::SystemCallHooks* hooks, bool is_to_prepare) {
+  is_preparing.store(is_to_prepare, std::memory_order_relaxed);
+  attached_hooks.store(hooks, std::memory_order_release);
 }
 
 std::size_t managed_bytes(const void* start, std::size_t bytes) {
   return ask(start, bytes, Access::look);
 }
 
+bool is_managed(const void* start, std::size_t bytes) {
+  return bytes != 0 && managed_bytes(start, 1) != 0;
+}
+
+bool is_any_managed(const iovec* pieces, std::size_t count) {
+  return std::any_of(pieces, pieces + count,
+                     [](const iovec& piece) { return is_managed(piece.iov_base, piece.iov_len); });
+}
+
 bool is_readable(const void* start, std::size_t bytes) {
-  if (bytes == 0 || managed_bytes(start, bytes) == bytes) return true;
+  if (bytes == 0) return true;
   constexpr std::uintptr_t word = sizeof(std::uint64_t);
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t last = first + bytes - 1;
   if (last < first) return false;
+  if (managed_bytes(start, bytes) == bytes) return true;
   const int errno_before = errno;
   bool readable = true;
   for (std::uintptr_t place = first; readable && place <= last;
@@ -76,8 +91,3 @@ bool prepare_message(const msghdr& header, Access access) {
 }
 
 }  // namespace wherry::io
-
-extern "C" [[gnu::visibility("default")]] void wherry_io_attach(
-    wherry::impl::PrepareForSystemCall prepare) {
-  wherry::io::attached.store(prepare, std::memory_order_release);
-}

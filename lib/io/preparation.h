@@ -1,24 +1,49 @@
-// Makes the memory that is passed to a system call accessible before the call, and repeats the call
-// if a device took a page away in between. Costs one load of a pointer until libwherry attaches
-// itself. No locks and no heap memory: callable from signal handlers. errno changes only as the
-// real call changes it.
+// What the wrappers know of managed memory, through the library's hooks. Where Linux does not serve
+// faults inside system calls, makes the memory that is passed to a call accessible before the call,
+// and repeats the call if a device took a page away in between. Costs one load of a pointer until
+// libwherry attaches itself, and a few loads afterwards. No locks and no heap memory: callable from
+// signal handlers. errno changes only as the real call changes it.
 #pragma once
 
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
-#include "runtime/system_calls.h"
+#include "base/page.h"
+#include "memory/system_calls.h"
 
 namespace wherry::io {
 
 using Access = impl::SystemCallAccess;
 
-// Whether libwherry has attached itself.
-bool is_attached();
+// Null: libwherry has not attached itself.
+extern constinit std::atomic<const impl::SystemCallHooks*> attached_hooks;
+extern constinit std::atomic<bool> is_preparing;
+
+// Uses the hooks from now on, and prepares calls' memory or not.
+void attach(const impl::SystemCallHooks* hooks, bool is_to_prepare);
+// Whether calls' memory is to be prepared. False before libwherry has attached itself.
+inline bool prepares() {
+  return is_preparing.load(std::memory_order_relaxed);
+}
+// Whether managed memory may begin there. False before libwherry has attached itself.
+inline bool may_be_managed(const void* start) {
+  const impl::SystemCallHooks* const hooks = attached_hooks.load(std::memory_order_acquire);
+  return hooks != nullptr && hooks->may_begin_at(start);
+}
+// Whether the range is on the page of the calling function's frame. Most arrays are on the stack of
+// the caller, so this often saves the system call with which is_readable() finds the answer.
+[[gnu::always_inline]] inline bool is_on_this_page(const void* start, std::size_t bytes) {
+  const auto page = [](std::uintptr_t address) { return address / impl::page_size; };
+  const auto first = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t here = page(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+  return bytes - 1 < impl::page_size && here == page(first) && here == page(first + bytes - 1);
+}
 // Whether the caller may read an array, or a header, that the program passed to a call. If not, the
 // call goes to the kernel unchanged, which rejects the pointer.
 bool is_readable(const void* start, std::size_t bytes);
@@ -26,6 +51,9 @@ bool is_array(const iovec* pieces, std::size_t count);
 
 // How many bytes at `start` are managed memory, up to the first that is not.
 std::size_t managed_bytes(const void* start, std::size_t bytes);
+// Whether managed memory begins there, in the start of any piece of an array.
+bool is_managed(const void* start, std::size_t bytes);
+bool is_any_managed(const iovec* pieces, std::size_t count);
 // Access the managed memory in a range; in an array and in all pieces that it lists; in a message's
 // header and in all that it refers to. `access`: whether the kernel only reads that memory or may
 // also write to it. Each returns whether there is any managed memory.
@@ -37,10 +65,11 @@ bool prepare_message(const msghdr& header, Access access);
 // it on the host for 20 us, which is enough unless the thread loses its CPU within that time.
 inline constexpr int attempts_max = 1000;
 
-// Returns what call() returns. While call() fails with EFAULT and prepare_all() found managed
-// memory, both are repeated, at most attempts_max times.
+// Returns what call() returns. If calls' memory is to be prepared: while call() fails with EFAULT
+// and prepare_all() found managed memory, both are repeated, at most attempts_max times.
 template <typename PrepareAll, typename Call>
 ssize_t call_prepared(const PrepareAll& prepare_all, const Call& call) {
+  if (!prepares()) return call();
   const int errno_before = errno;
   for (int attempt = 1;; ++attempt) {
     const bool managed = prepare_all();

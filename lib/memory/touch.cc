@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/page.h"
+#include "memory/system_calls.h"
 #include "os/process/fork_mark.h"
 
 namespace wherry::impl {
@@ -33,6 +34,7 @@ void access_one(std::uintptr_t address, Access access) {
 void TouchableMemory::announce(const TouchableMemory& memory) {
   // Never destroyed: another thread may still be reading the previous one.
   announced.store(new Announced{memory, {}}, std::memory_order_release);
+  announce_to_system_calls(*memory.layout);
 }
 
 const TouchableMemory* TouchableMemory::current() {

@@ -14,13 +14,13 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "memory/system_calls.h"
 #include "os/process/fork_mark.h"
 #include "os/process/resource_limits.h"
 #include "os/process/thread.h"
 #include "os/process/valgrind.h"
 #include "runtime/last_failure.h"
 #include "runtime/refusals.h"
-#include "runtime/system_calls.h"
 #include "streams/thread_target.h"
 #include "trap/child_accesses.h"
 
@@ -188,7 +188,7 @@ CUresult Driver::start() {
     // Not deleted if the start fails: another thread may be reading it.
     the_mark = new ForkMark;
     // Before devices are forked, so that they inherit it.
-    if (!options->serves_system_calls()) attach_to_io_library();
+    attach_to_system_calls(options->serves_system_calls());
     the_driver = new Driver(*options);
     if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
     std::at_quick_exit(end_devices);

@@ -10,6 +10,8 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define ROW(name) \
   { #name, (void*)name }
@@ -22,10 +24,25 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void* function;
-  } rows[] = {ROW(sigaction),  ROW(signal),      ROW(sigprocmask), ROW(pthread_sigmask),
-              ROW(sigsuspend), ROW(sigpending),  ROW(sigwait),     ROW(ppoll),
-              ROW(pselect),    ROW(epoll_pwait), ROW(sigwaitinfo), ROW(sigtimedwait),
-              ROW(mlockall)};
+  } rows[] = {ROW(sigaction),
+              ROW(signal),
+              ROW(sigprocmask),
+              ROW(pthread_sigmask),
+              ROW(sigsuspend),
+              ROW(sigpending),
+              ROW(sigwait),
+              ROW(ppoll),
+              ROW(pselect),
+              ROW(epoll_pwait),
+              ROW(sigwaitinfo),
+              ROW(sigtimedwait),
+              ROW(mlockall),
+              ROW(read),
+              ROW(pread),
+              ROW(readv),
+              ROW(preadv),
+              ROW(preadv2),
+              ROW(process_vm_writev)};
   for (unsigned i = 0; i < sizeof rows / sizeof *rows; ++i) {
     Dl_info info;
     if (dladdr(rows[i].function, &info) == 0) return 1;

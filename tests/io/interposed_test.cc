@@ -2,7 +2,6 @@
 // wherever it is, also if faults inside system calls cannot be answered, and invalid calls fail as
 // usual. Everything runs twice: with what this machine allows, and with userfaultfd for user mode
 // only.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -23,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/read_functions.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"
@@ -58,14 +58,6 @@ void in_both_ways(const Body& body) {
   }
 }
 
-// The function that the program would call: headers define other names for some functions.
-template <typename Signature>
-Signature* function(const char* name) {
-  auto* const found = reinterpret_cast<Signature*>(::dlsym(RTLD_DEFAULT, name));
-  expect(found != nullptr, std::string("no function ") + name);
-  return found;
-}
-
 void fill_on_device(const Session& session, const Managed<char>& memory, char value) {
   session.run(0, [start = memory.data(), count = memory.size(), value] {
     std::memset(start, value, count);
@@ -98,12 +90,6 @@ struct Ends {
   }
 };
 
-// `count` bytes at `start`, divided into two pieces.
-struct Pieces {
-  Pieces(void* start, std::size_t count)
-      : pieces{{start, count / 3}, {static_cast<char*>(start) + count / 3, count - count / 3}} {}
-  iovec pieces[2];
-};
 struct Message : Pieces {
   Message(void* start, std::size_t count) : Pieces(start, count) {
     header.msg_iov = pieces;
@@ -116,48 +102,14 @@ struct Getter {
   const char* name;
   ssize_t (*call)(const char* name, int fd, char* to);
 };
-using Read = ssize_t(int, void*, std::size_t);
-using ReadAt = ssize_t(int, void*, std::size_t, off_t);
-using ReadChecked = ssize_t(int, void*, std::size_t, std::size_t);
-using ReadAtChecked = ssize_t(int, void*, std::size_t, off_t, std::size_t);
-using Vector = ssize_t(int, const iovec*, int);
-using VectorAt = ssize_t(int, const iovec*, int, off_t);
-using VectorAtFlags = ssize_t(int, const iovec*, int, off_t, int);
 
-ssize_t read_at(const char* name, int fd, char* to) {
-  return function<ReadAt>(name)(fd, to, bytes, 0);
-}
-ssize_t read_at_checked(const char* name, int fd, char* to) {
-  return function<ReadAtChecked>(name)(fd, to, bytes, 0, bytes);
-}
 ssize_t vector(const char* name, int fd, char* place) {
-  return function<Vector>(name)(fd, Pieces(place, bytes).pieces, 2);
-}
-ssize_t vector_at(const char* name, int fd, char* place) {
-  return function<VectorAt>(name)(fd, Pieces(place, bytes).pieces, 2, 0);
-}
-ssize_t vector_at_flags(const char* name, int fd, char* place) {
-  return function<VectorAtFlags>(name)(fd, Pieces(place, bytes).pieces, 2, 0, 0);
+  return function<ssize_t(int, const iovec*, int)>(name)(fd, Pieces(place, bytes).pieces, 2);
 }
 
-constexpr Getter file_getters[] = {
-    {"read",
-     [](const char* name, int fd, char* to) { return function<Read>(name)(fd, to, bytes); }},
-    {"__read_chk", [](const char* name, int fd,
-                      char* to) { return function<ReadChecked>(name)(fd, to, bytes, bytes); }},
-    {"pread", read_at},
-    {"pread64", read_at},
-    {"__pread_chk", read_at_checked},
-    {"__pread64_chk", read_at_checked},
-    {"readv", vector},
-    {"preadv", vector_at},
-    {"preadv64", vector_at},
-    {"preadv2", vector_at_flags},
-    {"preadv64v2", vector_at_flags},
-};
 constexpr Getter socket_getters[] = {
     {"read",
-     [](const char* name, int fd, char* to) { return function<Read>(name)(fd, to, bytes); }},
+     [](const char* name, int fd, char* to) { return read_calls::plain(name, fd, to, bytes, 0); }},
     {"readv", vector},
     {"recv", [](const char* name, int fd,
                 char* to) { return function<decltype(::recv)>(name)(fd, to, bytes, 0); }},
@@ -187,6 +139,14 @@ struct Putter {
   const char* name;
   ssize_t (*call)(const char* name, int fd, char* from);
 };
+ssize_t vector_at(const char* name, int fd, char* from) {
+  return function<ssize_t(int, const iovec*, int, off_t)>(name)(fd, Pieces(from, bytes).pieces, 2,
+                                                                0);
+}
+ssize_t vector_at_flags(const char* name, int fd, char* from) {
+  return function<ssize_t(int, const iovec*, int, off_t, int)>(name)(fd, Pieces(from, bytes).pieces,
+                                                                     2, 0, 0);
+}
 ssize_t write_at(const char* name, int fd, char* from) {
   return function<ssize_t(int, const void*, std::size_t, off_t)>(name)(fd, from, bytes, 0);
 }
@@ -216,15 +176,17 @@ constexpr Putter socket_putters[] = {
      }},
 };
 
-void check_getter(const Session& session, const Getter& getter, const Ends& ends) {
+// get(fd, to) reads into `to`.
+template <typename Get>
+void check_getter(const Session& session, const char* name, const Get& get, const Ends& ends) {
   const std::vector<char> content = some_content();
   const Managed<char> memory{bytes};
   fill_on_device(session, memory, 1);
   expect(::write(ends.out, content.data(), bytes) == whole, "content");
   if (ends.in == ends.out) ::lseek(ends.in, 0, SEEK_SET);
   errno = EDOM;
-  const ssize_t got = getter.call(getter.name, ends.in, memory.data());
-  const std::string what = std::string(getter.name) + " returned " + std::to_string(got);
+  const ssize_t got = get(ends.in, memory.data());
+  const std::string what = std::string(name) + " returned " + std::to_string(got);
   expect(got == whole && errno == EDOM, what + ", errno " + std::to_string(errno));
   expect(std::memcmp(memory.data(), content.data(), bytes) == 0, what);
   ends.close();
@@ -246,10 +208,17 @@ void check_putter(const Session& session, const Putter& putter, const Ends& ends
 
 TEST_CASE("every function that fills memory fills memory that is on a device", "[io]") {
   in_both_ways([](const Session& session) {
-    for (const Getter& getter : file_getters) check_getter(session, getter, Ends::file());
+    for (const ReadFunction& getter : read_functions)
+      check_getter(
+          session, getter.name,
+          [&](int fd, char* to) { return getter.call(getter.name, fd, to, bytes, 0); },
+          Ends::file());
     for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET})
       for (const Getter& getter : socket_getters)
-        check_getter(session, getter, Ends::sockets(type));
+        check_getter(
+            session, getter.name,
+            [&](int fd, char* to) { return getter.call(getter.name, fd, to); },
+            Ends::sockets(type));
   });
 }
 

@@ -266,6 +266,17 @@ class Threads(Same):
         self.assert_managed_same("beside_writers", "advice")
 
 
+class DirectReads(Case):
+    def test_linux_reads_into_memory_that_does_not_move(self):
+        """Only where the memory is managed."""
+        command = ["--", program("direct_reads")]
+        for options, code, expected in (([], 0, "Linux got other memory, and the data is here\n"),
+                                        (["--min-size", "1G"], 3, "Linux got this memory\n")):
+            with self.subTest(options=options):
+                done = wherry("run", "--quiet", *options, *command)
+                self.assertEqual((done.stdout, done.returncode), (expected, code), done.stderr)
+
+
 class FirstAllocation(Same):
     """States of a program in which the library has to begin."""
 

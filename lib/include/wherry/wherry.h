@@ -225,7 +225,7 @@ CUresult wherryGetPageState(const void* address, wherryPageState* state);
 /* Pins all pages that the `count` bytes from devPtr overlap: until wherryUnpinPages each page stays
  * in the memory where it is, and its physical address never changes. This is for memory that
  * something other than a processor works on: a device driver, an I/O request, or a peer that knows
- * the physical address.
+ * the physical address. docs/system-calls.md says which ways of Linux to access memory need it.
  *
  * Processors can still access the pages at any time: those whose memory does not hold a page map it
  * where it is. Faults, evictions, prefetches and advice do not move it, and it has no copies: of

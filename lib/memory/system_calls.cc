@@ -1,4 +1,4 @@
-#include "runtime/system_calls.h"
+#include "memory/system_calls.h"
 
 #include <dlfcn.h>
 
@@ -19,8 +19,9 @@ std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess acc
   const TouchableMemory* const memory = TouchableMemory::current();
   if (memory == nullptr) return 0;
   const auto start = reinterpret_cast<std::uintptr_t>(pointer);
+  if (access == SystemCallAccess::look) return memory->count_accessible(start, bytes);
   const std::size_t accessible = memory->count_accessible(start, std::min(bytes, prepared_max));
-  if (accessible == 0 || access == SystemCallAccess::look) return accessible;
+  if (accessible == 0) return 0;
   const Access as = access == SystemCallAccess::write ? Access::write : Access::read;
   touch(start, accessible, as);
   // Without the first page a call gets nowhere, without a later one it returns a short count: so
@@ -29,12 +30,19 @@ std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess acc
   return accessible;
 }
 
+constinit SystemCallHooks hooks{.prepare = prepare, .layout = nullptr};
+
 }  // namespace
 
-void wherry::impl::attach_to_io_library() {
-  using Attach = void (*)(PrepareForSystemCall);
+void wherry::impl::attach_to_system_calls(bool faults_are_served) {
+  pass_to_interposers(hooks);
+  using Attach = void (*)(const SystemCallHooks*, bool);
   // Kept where dlsym finds it: in the program, in what it was linked with, and in what was
   // preloaded.
   if (auto* const attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, attach_name)))
-    attach(prepare);
+    attach(&hooks, !faults_are_served);
+}
+
+void wherry::impl::announce_to_system_calls(const ArenaLayout& layout) {
+  hooks.layout.store(&layout, std::memory_order_release);
 }
