@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -93,6 +96,20 @@ class Setting {
     WHERRY_TRY(cuStreamSynchronize(nullptr));
   }
 
+  void read_by_host() const {
+    for (std::size_t i = 0; i < words; i += page_words)
+      (void)*const_cast<volatile std::uint64_t*>(memory() + i);
+  }
+  // Some pages of each block, also of those at 100 pages and more behind the start of a MiB.
+  void prefetch_parts(int to, std::uint64_t round) const {
+    constexpr std::size_t step = std::size_t{1} << 20;
+    const std::size_t first = 90 + round % 20;
+    for (std::size_t at = first * page_bytes; at + step / 2 < bytes; at += step)
+      WHERRY_TRY(cuMemPrefetchAsync(address_of(memory()) + at, 40 * page_bytes, location_of(to), 0,
+                                    nullptr));
+    WHERRY_TRY(cuStreamSynchronize(nullptr));
+  }
+
   // Makes a call like pwrite() until it has transferred all, as docs/system-calls.md says.
   template <typename Call>
   void transfer(std::size_t first_byte, std::size_t count, unsigned touch, const Call& call) const {
@@ -147,6 +164,57 @@ std::optional<std::string> direct_folder() {
 }
 int open_direct_file() {
   return ::open(direct_folder().value().c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+}
+
+// A pipe that has some pages of each block, and that nobody reads.
+void keep_in_pipe() {
+  constexpr std::size_t step = std::size_t{1} << 20;
+  constexpr std::size_t part = std::size_t{64} << 10;
+  constexpr std::size_t offset = 100 * page_bytes;
+  constexpr std::chrono::seconds wait_limit{8};
+  Setting setting;
+  std::array<int, 2> ends{};
+  expect(::pipe2(ends.data(), O_CLOEXEC) == 0, "pipe2");
+  expect(::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(bytes / step * part)) >= 0,
+         "F_SETPIPE_SZ");
+  setting.prefetch(device0);  // as huge pages
+  setting.prefetch(host);
+  for (std::size_t at = offset; at < bytes; at += step)
+    setting.transfer(at, part, WHERRY_TOUCH_READ,
+                     [&](std::byte* from, std::size_t count, std::size_t) {
+                       const iovec piece{from, count};
+                       return ::vmsplice(ends[1], &piece, 1, SPLICE_F_NONBLOCK);
+                     });
+  const auto in_time = [&](const char* what, const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    expect(std::chrono::steady_clock::now() - begin < wait_limit,
+           std::string{what} + " waits for the pipe");
+  };
+  for (std::uint64_t round = 0; round < scaled(100); ++round) {
+    in_time("a kernel", [&] { setting.read_by_kernel(); });
+    in_time("the host", [&] { setting.read_by_host(); });
+    in_time("a prefetch of parts", [&] { setting.prefetch_parts(device0, round); });
+    in_time("the host", [&] { setting.read_by_host(); });
+    in_time("a prefetch", [&] { setting.prefetch(device0); });
+    in_time("a prefetch of parts", [&] { setting.prefetch_parts(host, round); });
+    in_time("a prefetch", [&] { setting.prefetch(host); });
+  }
+  Comparison seen;
+  seen.add(setting.memory(), setting.memory(), words, 1);
+  expect_right(seen, "the memory");
+  for (std::size_t at = offset; at < bytes; at += step) {
+    for (std::size_t done = 0; done < part;) {
+      const ssize_t got =
+          ::read(ends[0], reinterpret_cast<std::byte*>(setting.ordinary()) + done, part - done);
+      expect(got > 0, "read of a pipe");
+      done += static_cast<std::size_t>(got);
+    }
+    Comparison in_pipe;
+    in_pipe.add(setting.ordinary(), setting.memory() + at / sizeof(std::uint64_t),
+                part / sizeof(std::uint64_t), 1);
+    expect_right(in_pipe, "the pipe");
+  }
 }
 
 // Runs it in a process of its own, and checks what that says.
@@ -233,6 +301,7 @@ void give_to_pipe() {
 
 void read_by_peer() {
   auto* const seen = static_cast<Comparison*>(map_shared(sizeof(Comparison)));
+  const bool served = serves_system_calls();
   const Peer peer;
   Setting setting;
   setting.beside([&] {
@@ -255,7 +324,7 @@ void read_by_peer() {
     };
     peer.run(read);
     expect_right(*seen, "the peer");
-    expect(!serves_system_calls() || seen->compared == words, "the peer gets EFAULT");
+    expect(!served || seen->compared == words, "the peer gets EFAULT");
   }
   setting.finish();
 }
@@ -280,6 +349,10 @@ TEST_CASE("what is read from a disk is right while kernels use other pages", "[h
 
 TEST_CASE("what is given to a pipe is right after kernels have read the memory", "[held]") {
   check_in_process(give_to_pipe);
+}
+
+TEST_CASE("a pipe that nobody reads keeps its contents, and nothing waits for it", "[held]") {
+  check_in_process(keep_in_pipe);
 }
 
 TEST_CASE("what another process reads is right while prefetches move the memory", "[held]") {

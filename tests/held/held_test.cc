@@ -3,7 +3,8 @@
 // holder.
 //
 // It takes ten minutes at full length, and goes through the rows in a random order. A row that
-// fails is named with its number; WHERRY_TEST_HELD_ROW runs the rows that contain its text only.
+// fails is named. For work on one of them: WHERRY_TEST_HELD_ROW=TEXT runs the rows whose names
+// contain the text only, and WHERRY_TEST_HELD_ONCE=1 each row once.
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
