@@ -113,16 +113,14 @@ class RowRun {
     choose_pages();
     step("place");
     place();
-    const std::uint64_t held_before = held_count();
     step("begin to hold");
-    const bool holds = begin();
-    if (holds) {
-      step("move");
-      move();
-      step("look");
-      result_.held = held_count() - held_before;
-      result_.moved = count_moved();
-      if (frees_held(row_.mover)) allocate_later();
+    if (begin()) {
+      try {
+        move_while_held();
+      } catch (...) {
+        end();  // so that the next row has a holder
+        throw;
+      }
       step("end the hold");
       end();
       step("move again");
@@ -291,6 +289,15 @@ class RowRun {
       fail("the holder has read nothing");
   }
 
+  void move_while_held() {
+    const std::uint64_t held_before = held_count();
+    step("move");
+    move();
+    step("look");
+    result_.held = held_count() - held_before;
+    result_.moved = count_moved();
+    if (frees_held(row_.mover)) allocate_later();
+  }
   void move() {
     switch (row_.mover) {
       case Mover::fault:
@@ -337,8 +344,8 @@ class RowRun {
   // By Linux's account. Forced reads through page protection fill the holes of a pool with zeros,
   // so beside them it is the library's.
   std::uint32_t residents(std::size_t page) const {
-    return parts_.setting.protects && is_brief(row_.holder) ? page_state(word_of(page)).resident
-                                                            : stage().residents(word_of(page));
+    const bool is_filled = parts_.setting.protects && is_brief(row_.holder) && !beside_;
+    return is_filled ? page_state(word_of(page)).resident : stage().residents(word_of(page));
   }
   bool is_duplicated() const { return row_.mover == Mover::collapse; }
   std::uint64_t count_moved() const {
