@@ -51,8 +51,7 @@ bool loses_contents(Mover mover) {
 }
 // Whether it can be asked again to move the same pages.
 bool is_repeatable(Mover mover) {
-  return mover == Mover::fault || mover == Mover::prefetch || mover == Mover::prefetch_whole ||
-         mover == Mover::evict;
+  return mover != Mover::discard && mover != Mover::free_beside && !frees_held(mover);
 }
 
 bool is_possible(const Row& row, bool huge) {
@@ -378,12 +377,10 @@ class RowRun {
     }
     if (result_.held == 0 && result_.moved == 0 && !has_only_pinned_pages())
       fail("no page has moved, and the library does not count one as held");
+    if (frees_held(row_.mover) || (row_.pinned && row_.mover == Mover::discard)) return;
     // A processor that maps pinned pages where they are does not fault afterwards.
-    if (row_.pinned && row_.mover == Mover::fault) return;
-    if (row_.pinned && !is_repeatable(row_.mover)) return;
-    // The library's own copy into the memory may have brought duplicated pages back.
-    if (row_.mover == Mover::collapse && writes(row_.holder) && is_wrapped(row_.holder)) return;
-    if (frees_held(row_.mover) || all_moved()) return;
+    if (row_.pinned && (row_.mover == Mover::fault || row_.mover == Mover::collapse)) return;
+    if (all_moved()) return;
     const auto moves = [&] {
       if (is_repeatable(row_.mover)) move();
       return all_moved();
