@@ -410,14 +410,15 @@ class GatedHold : public Hold {
 class ThreadedHold : public GatedHold {
  public:
   using GatedHold::GatedHold;
-  ~ThreadedHold() override {
+
+ protected:
+  virtual long call() = 0;  // a negative errno if it fails
+  // For the destructors of classes whose members call() uses.
+  void let_go() {
     if (!thread_.joinable()) return;
     gate().open();
     thread_.join();
   }
-
- protected:
-  virtual long call() = 0;  // a negative errno if it fails
 
  private:
   void start() final {
@@ -469,6 +470,7 @@ class DirectFile {
 class DirectHold final : public ThreadedHold {
  public:
   using ThreadedHold::ThreadedHold;
+  ~DirectHold() override { let_go(); }
 
  private:
   long call() override {
@@ -621,6 +623,8 @@ class PeerHold final : public ThreadedHold {
       local_[i] = writes(order.kind) ? value_at(order.first + i, order.new_salt) : 0;
   }
 
+  ~PeerHold() override { let_go(); }
+
  private:
   long call() override {
     const iovec remote{order().first, order().bytes};
@@ -650,7 +654,6 @@ class PeerHold final : public ThreadedHold {
 class BriefHold : public Hold {
  public:
   using Hold::Hold;
-  ~BriefHold() override { stop(); }
 
   void begin() final {
     thread_ = std::thread([this] { work(); });
@@ -672,6 +675,11 @@ class BriefHold : public Hold {
   // Reads the word; false: the page is elsewhere. Linux does not wait for a page here, whichever
   // trap there is, and answers EIO.
   virtual bool read(const std::uint64_t* word, std::uint64_t& found) = 0;
+  // For the destructors of classes whose members these use, too.
+  void stop() {
+    stops_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
 
  private:
   void work() {
@@ -693,10 +701,6 @@ class BriefHold : public Hold {
     }
     has_ended_ = true;
   }
-  void stop() {
-    stops_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
   [[noreturn]] void stop_and_throw() {
     stop();
     if (is_missing_) throw Missing(failure_);
@@ -715,6 +719,7 @@ class BriefHold : public Hold {
 class PeerFileHold final : public BriefHold {
  public:
   using BriefHold::BriefHold;
+  ~PeerFileHold() override { stop(); }
 
  private:
   void open() override {
@@ -735,6 +740,7 @@ class PeerFileHold final : public BriefHold {
 class PtraceHold final : public BriefHold {
  public:
   using BriefHold::BriefHold;
+  ~PtraceHold() override { stop(); }
 
  private:
   void open() override {

@@ -51,8 +51,7 @@ bool loses_contents(Mover mover) {
 }
 // Whether it can be asked again to move the same pages.
 bool is_repeatable(Mover mover) {
-  return mover == Mover::fault || mover == Mover::prefetch || mover == Mover::prefetch_whole ||
-         mover == Mover::evict;
+  return mover != Mover::discard && mover != Mover::free_beside && !frees_held(mover);
 }
 
 bool is_possible(const Row& row, bool huge) {
@@ -113,16 +112,14 @@ class RowRun {
     choose_pages();
     step("place");
     place();
-    const std::uint64_t held_before = held_count();
     step("begin to hold");
-    const bool holds = begin();
-    if (holds) {
-      step("move");
-      move();
-      step("look");
-      result_.held = held_count() - held_before;
-      result_.moved = count_moved();
-      if (frees_held(row_.mover)) allocate_later();
+    if (begin()) {
+      try {
+        move_while_held();
+      } catch (...) {
+        end();  // so that the next row has a holder
+        throw;
+      }
       step("end the hold");
       end();
       step("move again");
@@ -291,6 +288,15 @@ class RowRun {
       fail("the holder has read nothing");
   }
 
+  void move_while_held() {
+    const std::uint64_t held_before = held_count();
+    step("move");
+    move();
+    step("look");
+    result_.held = held_count() - held_before;
+    result_.moved = count_moved();
+    if (frees_held(row_.mover)) allocate_later();
+  }
   void move() {
     switch (row_.mover) {
       case Mover::fault:
@@ -337,8 +343,8 @@ class RowRun {
   // By Linux's account. Forced reads through page protection fill the holes of a pool with zeros,
   // so beside them it is the library's.
   std::uint32_t residents(std::size_t page) const {
-    return parts_.setting.protects && is_brief(row_.holder) ? page_state(word_of(page)).resident
-                                                            : stage().residents(word_of(page));
+    const bool is_filled = parts_.setting.protects && is_brief(row_.holder) && !beside_;
+    return is_filled ? page_state(word_of(page)).resident : stage().residents(word_of(page));
   }
   bool is_duplicated() const { return row_.mover == Mover::collapse; }
   std::uint64_t count_moved() const {
@@ -371,12 +377,10 @@ class RowRun {
     }
     if (result_.held == 0 && result_.moved == 0 && !has_only_pinned_pages())
       fail("no page has moved, and the library does not count one as held");
+    if (frees_held(row_.mover) || (row_.pinned && row_.mover == Mover::discard)) return;
     // A processor that maps pinned pages where they are does not fault afterwards.
-    if (row_.pinned && row_.mover == Mover::fault) return;
-    if (row_.pinned && !is_repeatable(row_.mover)) return;
-    // The library's own copy into the memory may have brought duplicated pages back.
-    if (row_.mover == Mover::collapse && writes(row_.holder) && is_wrapped(row_.holder)) return;
-    if (frees_held(row_.mover) || all_moved()) return;
+    if (row_.pinned && (row_.mover == Mover::fault || row_.mover == Mover::collapse)) return;
+    if (all_moved()) return;
     const auto moves = [&] {
       if (is_repeatable(row_.mover)) move();
       return all_moved();
