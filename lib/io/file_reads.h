@@ -6,7 +6,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <cstddef>
 
 #include "io/fill.h"
@@ -64,10 +63,7 @@ inline bool concerns_no_managed_memory(const iovec* pieces, int count) {
   if (attached_hooks.load(std::memory_order_relaxed) == nullptr) return true;
   const auto number = static_cast<std::size_t>(count);
   if (!is_on_this_page(pieces, number * sizeof *pieces) && !is_array(pieces, number)) return true;
-  if (prepares()) return false;
-  return std::none_of(pieces, pieces + number, [](const iovec& piece) {
-    return may_be_managed(piece.iov_base) && is_managed(piece.iov_base, piece.iov_len);
-  });
+  return !prepares() && !is_any_managed(pieces, number);
 }
 
 template <typename Real, typename... Flags>

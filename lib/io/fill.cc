@@ -67,9 +67,9 @@ ssize_t fill_once(const iovec* pieces, std::size_t count, off64_t offset, const 
 }
 
 // Linux refuses a call if the place or the length of a piece is not aligned as the device needs,
-// and it checks the whole array before it transfers anything. Where Linux checks a length that is
-// not whole pages, it depends on the file's extents. So a call is divided only if all pieces have
-// the same place within a page, and whole pages.
+// and it checks the whole array before it transfers anything. What it answers for a length that is
+// not whole pages depends on the file's extents. So a call is divided only if all pieces are whole
+// pages, and have the same place within a page.
 bool is_divisible(const iovec* pieces, std::size_t count) {
   const auto place = [](const iovec& piece) {
     return reinterpret_cast<std::uintptr_t>(piece.iov_base) % impl::page_size;

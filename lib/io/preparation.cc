@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstdint>
@@ -44,11 +43,6 @@ std::size_t managed_bytes(const void* start, std::size_t bytes) {
 
 bool is_managed(const void* start, std::size_t bytes) {
   return bytes != 0 && managed_bytes(start, 1) != 0;
-}
-
-bool is_any_managed(const iovec* pieces, std::size_t count) {
-  return std::any_of(pieces, pieces + count,
-                     [](const iovec& piece) { return is_managed(piece.iov_base, piece.iov_len); });
 }
 
 bool is_readable(const void* start, std::size_t bytes) {

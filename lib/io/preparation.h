@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -39,10 +40,10 @@ inline bool may_be_managed(const void* start) {
 // Whether the range is on the page of the calling function's frame. Most arrays are on the stack of
 // the caller, so this often saves the system call with which is_readable() finds the answer.
 [[gnu::always_inline]] inline bool is_on_this_page(const void* start, std::size_t bytes) {
-  const auto page = [](std::uintptr_t address) { return address / impl::page_size; };
   const auto first = reinterpret_cast<std::uintptr_t>(start);
-  const std::uintptr_t here = page(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
-  return bytes - 1 < impl::page_size && here == page(first) && here == page(first + bytes - 1);
+  const std::uintptr_t last = first + bytes - 1;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return bytes - 1 < impl::page_size && ((here ^ first) | (here ^ last)) < impl::page_size;
 }
 // Whether the caller may read an array, or a header, that the program passed to a call. If not, the
 // call goes to the kernel unchanged, which rejects the pointer.
@@ -53,7 +54,11 @@ bool is_array(const iovec* pieces, std::size_t count);
 std::size_t managed_bytes(const void* start, std::size_t bytes);
 // Whether managed memory begins there, in the start of any piece of an array.
 bool is_managed(const void* start, std::size_t bytes);
-bool is_any_managed(const iovec* pieces, std::size_t count);
+inline bool is_any_managed(const iovec* pieces, std::size_t count) {
+  return std::any_of(pieces, pieces + count, [](const iovec& piece) {
+    return may_be_managed(piece.iov_base) && is_managed(piece.iov_base, piece.iov_len);
+  });
+}
 // Access the managed memory in a range; in an array and in all pieces that it lists; in a message's
 // header and in all that it refers to. `access`: whether the kernel only reads that memory or may
 // also write to it. Each returns whether there is any managed memory.
