@@ -77,8 +77,8 @@ struct FileView {
 // or an errno.
 // prepare_view(): what was mapped so in this range is not inherited by fork() and not in core
 // dumps. With `huge_pages`, huge page-table entries are permitted; only where Linux does not fill
-// the file's holes (MemoryFile::kernel_keeps_holes()). Required before the range becomes
-// accessible. Returns 0 or an errno.
+// the file's holes (os/files/hole_probe.h). Required before the range becomes accessible. Returns 0
+// or an errno.
 [[nodiscard]] int map_closed(std::uintptr_t start, const FilePart& part);
 [[nodiscard]] int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages);
 
