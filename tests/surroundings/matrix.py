@@ -139,6 +139,13 @@ def no_line_of(*words):
     return expect
 
 
+def own_lines(row, end):
+    """Every line on stderr says who printed it."""
+    return all_done(row, end) + [f"a line without the library's name: {line}"
+                                 for line in end.stderr.splitlines()
+                                 if not line.startswith(("wherry: ", "confined: "))]
+
+
 def locked(row, end):
     """Locking the program's memory does not make the library's reservations resident, and no false
     fault is reported."""
@@ -241,9 +248,14 @@ ROWS = [
                "libwherry.so.0"),
         program="loader"),
     # Sandboxes.
-    Row("chroot", (in_chroot(),)),
+    Row("chroot", (in_chroot(),), expect=own_lines),
+    Row("chroot_by_itself", (as_root,), steps=("chroot", "init", "life"), expect=own_lines),
+    Row("chroot_of_running", (as_root,), steps=("init", "life", "chroot", "life"),
+        expect=own_lines),
     Row("chroot_with_proc", (in_chroot("/proc", "/dev", "/sys"),)),
     Row("no_userfaultfd", (confined("--refuse-userfaultfd", "eperm", "--refuse-io-uring"),)),
+    Row("docker", (confined("--refuse-userfaultfd", "eperm", "--refuse-io-uring",
+                            "--refuse-memory-policies"),), expect=own_lines),
     Row("no_new_privileges", (wrapped("setpriv", "--no-new-privs"),)),
 ]
 

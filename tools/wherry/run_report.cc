@@ -51,11 +51,16 @@ RunReport RunReport::read(const std::string& folder) {
   RunReport report;
   std::uint64_t processes = 0;
   std::uint64_t unfinished = 0;
+  std::uint64_t not_started = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path());
     const json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
     if (!one.is_object()) {
       ++unfinished;
+      continue;
+    }
+    if (one.contains("not_started")) {
+      ++not_started;
       continue;
     }
     add(report.sum_, one);
@@ -64,6 +69,7 @@ RunReport RunReport::read(const std::string& folder) {
   if (report.sum_.is_null()) report.sum_ = json::object();
   report.sum_["processes"] = processes;
   report.sum_["unfinished"] = unfinished;
+  report.sum_["not_started"] = not_started;
   return report;
 }
 
@@ -75,8 +81,14 @@ void RunReport::print(bool by_signal) const {
         fmt::format("{} had managed memory and ended without exit handlers (a signal, _exit or "
                     "exec), so what they did is not in the summary",
                     count_of(unfinished, "process", "es")));
+  const auto not_started = sum_.at("not_started").get<std::uint64_t>();
+  if (not_started != 0)
+    say(
+        fmt::format("in {} the library could not start, so all memory was ordinary; the lines "
+                    "above say why",
+                    count_of(not_started, "process", "es")));
   if (processes == 0) {
-    if (unfinished == 0)
+    if (unfinished + not_started == 0)
       say(by_signal ? "a signal ended the program, so there is no summary"
                     : "no allocation was large enough to be managed (--min-size)");
     return;
