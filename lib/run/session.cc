@@ -112,6 +112,16 @@ bool start() {
   return started;
 }
 
+// For a string in JSON.
+std::string escaped(const char* text) {
+  std::string result;
+  for (; *text != '\0'; ++text) {
+    if (*text == '"' || *text == '\\') result += '\\';
+    result += static_cast<unsigned char>(*text) < ' ' ? ' ' : *text;
+  }
+  return result;
+}
+
 // One JSON object; the tool adds up those of all processes.
 void write_report() {
   const OwnCalls own;
@@ -123,10 +133,10 @@ void write_report() {
   const ManagedRegions::Counts counts = ManagedRegions::instance().counts();
   std::fprintf(file,
                "{\"objects\":%" PRIu64 ",\"mappings\":%" PRIu64 ",\"most_bytes\":%" PRIu64
-               ",\"refused\":%" PRIu64 ",\"forks\":%" PRIu64 ",\"fork_bytes\":%" PRIu64
-               ",\"made_private\":[",
-               counts.objects, counts.mappings, counts.most_bytes, counts.refused, forks.load(),
-               fork_bytes.load());
+               ",\"refused\":%" PRIu64 ",\"refusal\":\"%s\",\"forks\":%" PRIu64
+               ",\"fork_bytes\":%" PRIu64 ",\"made_private\":[",
+               counts.objects, counts.mappings, counts.most_bytes, counts.refused,
+               escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load());
   for (int i = 0; i < static_cast<int>(Reason::count); ++i)
     std::fprintf(file, "%s%" PRIu64, i == 0 ? "" : ",", counts.made_private[i]);
   std::fprintf(file,

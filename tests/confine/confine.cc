@@ -9,7 +9,8 @@
 //                         is restricted to user-mode-only
 //   --refuse-userfaultfd  the system call fails with EPERM, or kills its process
 //   --refuse-io-uring     its system calls fail with EPERM
-//   --refuse-memory-policies  get_mempolicy, set_mempolicy, mbind and move_pages fail with EPERM, as
+//   --refuse-memory-policies
+//                         get_mempolicy, set_mempolicy, mbind and move_pages fail with EPERM, as
 //                         under the seccomp profile of Docker
 // The process then executes PROGRAM, and keeps its id. It prints to stderr what PROGRAM may do. If
 // this machine cannot confine it, it exits with 77 and prints the reason behind "SKIP: ".

@@ -373,6 +373,16 @@ class Interface(Same):
         self.assertIn("in 1 process the library could not start", done.stderr)
         self.assertNotIn("no allocation was large enough", done.stderr)
 
+    def test_memory_that_does_not_fit_is_named_with_the_limit(self):
+        done = wherry("run", "--devices", "capacity=64M", "--min-size", "8M", "--",
+                      "/usr/bin/python3", "-c",
+                      "a = bytearray(16 << 20); print(len(bytearray(200 << 20)))",
+                      environment={"WHERRY_HOST_CAPACITY": "64M"})
+        self.assertEqual((done.returncode, done.stdout), (0, f"{200 << 20}\n"))
+        self.assertRegex(done.stderr, r"1 allocation did not fit, and stayed ordinary memory: "
+                                      r"cuMemAllocManaged: .* raise WHERRY_HOST_CAPACITY\n")
+        self.assertNotIn("WHERRY_ARENA", done.stderr)
+
     @unittest.skipUnless(os.geteuid() == 0, "chroot needs root")
     def test_the_summary_contains_a_program_that_has_changed_its_root(self):
         code = ("import os, sys; os.chroot(sys.argv[1]); os.closerange(3, 20000)\n"

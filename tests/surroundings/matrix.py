@@ -158,6 +158,9 @@ def within(bytes_):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
         if "refused: cuMemAllocManaged" not in end.stdout:
             wrong.append("cuMemAllocManaged did not refuse")
+        reason = rf"raise the memory limit of the cgroup \({bytes_ >> 20}M in /.*memory"
+        if not re.search(reason, end.stdout) or "WHERRY_ARENA" in end.stdout:
+            wrong.append("the message does not name the group's limit")
         for name in ("total", "device"):
             value = number(end, name)
             if value is None or value > bytes_:

@@ -56,7 +56,7 @@ static void try_call(CUresult result, const char* call) {
   const char* name = "unknown error";
   if (result == CUDA_SUCCESS) return;
   cuGetErrorName(result, &name);
-  printf("refused: %s: %s\n", call, name);
+  printf("refused: %s: %s (%s)\n", call, name, wherryGetLastErrorMessage());
   fflush(stdout);
   _exit(exit_refused);
 }

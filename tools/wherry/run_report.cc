@@ -52,9 +52,10 @@ RunReport RunReport::read(const std::string& folder) {
   std::uint64_t processes = 0;
   std::uint64_t unfinished = 0;
   std::uint64_t not_started = 0;
+  std::string refusal;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path());
-    const json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
+    json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
     if (!one.is_object()) {
       ++unfinished;
       continue;
@@ -63,6 +64,8 @@ RunReport RunReport::read(const std::string& folder) {
       ++not_started;
       continue;
     }
+    if (const std::string why = one.value("refusal", ""); refusal.empty()) refusal = why;
+    one.erase("refusal");
     add(report.sum_, one);
     ++processes;
   }
@@ -70,6 +73,7 @@ RunReport RunReport::read(const std::string& folder) {
   report.sum_["processes"] = processes;
   report.sum_["unfinished"] = unfinished;
   report.sum_["not_started"] = not_started;
+  report.sum_["refusal"] = refusal;
   return report;
 }
 
@@ -118,6 +122,9 @@ void RunReport::print(bool by_signal) const {
   if (const std::uint64_t forks = number("forks"); forks != 0)
     say(fmt::format("{} got copies of {:.0f} MiB", count_of(forks, "forked child", "ren"),
                     static_cast<double>(number("fork_bytes")) / mebibyte));
+  if (const std::uint64_t refused = number("refused"); refused != 0)
+    say(fmt::format("{} did not fit, and stayed ordinary memory: {}",
+                    count_of(refused, "allocation"), sum_.at("refusal").get<std::string>()));
   for (const std::string& line : advice()) say("try: " + line);
 }
 
@@ -140,8 +147,6 @@ std::vector<std::string> RunReport::advice() const {
     lines.push_back("--policy adaptive: processors took the same pages from each other");
   if (moved > 2 * (host_pages + device_pages - moved))
     lines.push_back("--record FILE, then wherry replay FILE: most memory moved more than once");
-  if (sum_.at("refused").get<std::uint64_t>() != 0)
-    lines.push_back("a larger WHERRY_ARENA: some memory did not fit, and stayed ordinary");
   return lines;
 }
 
