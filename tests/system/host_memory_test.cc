@@ -166,6 +166,24 @@ int in_fork(const Body& body) {
 }  // namespace
 
 // These run before the session starts, because they start the library in processes of their own.
+TEST_CASE("a program that forks can allocate and free host memory as often as it likes",
+          "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_ARENA", "64M", 1);
+    const Session small("capacity=4M");
+    for (int round = 0; round < 20; ++round) {
+      const Host memory(24 * mebibyte);
+      expect(std::count(memory.data(), memory.data() + memory.count(), 0U) ==
+                 static_cast<std::ptrdiff_t>(memory.count()),
+             "the memory is not zero");
+      memory.data()[1] = 1;
+      expect(in_fork([&] { return memory.data()[1] == 1 ? 0 : 1; }) == 0, "the child's view");
+    }
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
 TEST_CASE("the host's pool bounds host memory", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_HOST_CAPACITY", "8M", 1);
