@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/page.h"
 #include "runtime/driver.h"
 #include "runtime/last_failure.h"
 #include "runtime/ranges.h"
@@ -136,6 +137,29 @@ CUresult refuse_bytes(const Runtime& runtime, int device, std::size_t bytes) {
               "device {} has no room for {} bytes; free some of its memory, or raise its capacity "
               "in WHERRY_DEVICES ({} bytes now)",
               device, bytes, runtime.device_config(device).capacity);
+}
+
+CUresult refuse_managed_bytes(Runtime& runtime, std::size_t bytes) {
+  const std::uint64_t arena = runtime.layout().bytes();
+  const std::uint64_t pools = runtime.budget().managed_pages_max() * page_size;
+  if (runtime.topology().host_capacity != 0 && pools < arena)
+    return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                "the pools have no room for {} bytes of managed memory beside what they hold ({} "
+                "bytes at most); free some, or {}",
+                bytes, pools, more_for_host(runtime.topology()));
+  return fail(CUDA_ERROR_OUT_OF_MEMORY,
+              "{} bytes of managed memory find no room; free some, or raise WHERRY_ARENA ({} bytes "
+              "of addresses now)",
+              bytes, arena);
+}
+
+CUresult refuse_host_bytes(const Runtime& runtime, std::size_t bytes) {
+  if (runtime.topology().host_capacity == 0)
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the machine has no room for {} bytes of host memory",
+                bytes);
+  return fail(CUDA_ERROR_OUT_OF_MEMORY,
+              "the host's pool has no room for {} bytes of host memory; free some, or {}", bytes,
+              more_for_host(runtime.topology()));
 }
 
 CUresult refuse_old_variant(CUresult code) {

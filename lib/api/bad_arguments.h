@@ -41,6 +41,10 @@ CUresult refuse_pool(Driver& driver, CUmemoryPool handle);
 
 // CUDA_ERROR_OUT_OF_MEMORY: the pages do not fit into the device's pool.
 CUresult refuse_bytes(const Runtime& runtime, int device, std::size_t bytes);
+// CUDA_ERROR_OUT_OF_MEMORY: neither the pools nor the arena have room for so many bytes of managed
+// memory; the host's pool has none for host memory.
+CUresult refuse_managed_bytes(Runtime& runtime, std::size_t bytes);
+CUresult refuse_host_bytes(const Runtime& runtime, std::size_t bytes);
 // The function is an old variant whose addresses have 32 bits. Returns `code`.
 CUresult refuse_old_variant(CUresult code);
 

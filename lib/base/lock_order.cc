@@ -64,6 +64,8 @@ const char* name_of(LockOrder order) {
       return "adopted";
     case LockOrder::annex:
       return "annex";
+    case LockOrder::leftovers:
+      return "leftovers";
     case LockOrder::exclusive:
       return "exclusive";
     case LockOrder::event:

@@ -49,6 +49,7 @@ enum class LockOrder : std::uint8_t {
   arena,           // the open part of the arena; the process of each device [waits, forks]
   adopted,         // the program's memory that was moved to a file; signals are blocked [waits]
   annex,           // what the processors have mapped in the annex [waits]
+  leftovers,       // freed host memory that children may still map
   exclusive,       // how many contexts forbid copies of pages [waits]
   event,           // the last recording of one event
   cooperative,     // the last cooperative launch of one device

@@ -48,7 +48,7 @@ bool Annex::is_used_in_host(Processor except, std::uintptr_t address) {
 int Annex::map(Processor p, const Window& window) {
   if (is_in_host(p))
     return map_file_range(window.start, window.bytes, window.file->get(), window.offset,
-                          window.access, /*huge_pages=*/true);
+                          window.access, /*huge_pages=*/true, window.children);
   const auto& process = state(p).process;
   if (!process) return 0;
   return settle(*process, process->map_file(window.start, window.bytes, window.file->get(),

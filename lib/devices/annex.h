@@ -28,6 +28,7 @@ class Annex {
   // A range of a file, and where in the annex it is mapped: whole pages.
   struct Window : FileMapping {
     Access access = Access::write;
+    InChildren children = InChildren::absent;  // of the host
   };
 
   // Reserves the addresses. `coherent`: devices that use the host's page table. Throws

@@ -31,6 +31,8 @@ bool on_fatal_signal(const FatalSignal& signal) {
     if (verdict == GuardVerdict::forbidden)
       what = "ordinary memory of the host; allocate it managed";
   }
+  // A process that a kernel forked ends as any other, so that its parent sees the signal.
+  if (!is_device_process()) return false;
   end_with_failure(kind, signal.signal, signal.address, what);
 }
 
@@ -39,7 +41,7 @@ bool on_fatal_signal(const FatalSignal& signal) {
 void on_exit_call(int code, void*) {
   std::fflush(stdout);
   std::fflush(stderr);
-  if (::getpid() != reporting_process) ::_exit(code);
+  if (!is_device_process()) ::_exit(code);
   end_with_failure(DeviceFailure::Kind::exited, code, 0, "");
 }
 
@@ -69,8 +71,6 @@ void set_running_piece(const LaunchPiece* piece) {
 void end_with_failure(DeviceFailure::Kind kind, int signal, std::uintptr_t address,
                       const char* what) {
   constexpr int exit_failed = 1;
-  // A process that a kernel forked does not report; only the device does.
-  if (::getpid() != reporting_process) ::_exit(exit_failed);
   FailureRecord& record = reported_board->failure;
   auto expected = FailureRecord::State::empty;
   if (!record.state.compare_exchange_strong(expected, FailureRecord::State::claimed)) {

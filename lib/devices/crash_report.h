@@ -13,14 +13,15 @@ void report_exits();
 // Installs the handlers of fatal signals. To be called once, before anything that could fail.
 void install_crash_reports(LaunchBoard& board);
 
-// Whether this is the process of a device.
+// Whether this is the process of a device. Returns false in a process that a kernel forked.
+// Async-signal-safe.
 bool is_device_process();
 
 // Sets what the calling thread runs at the moment; null: no kernel. The piece must outlive that.
 void set_running_piece(const LaunchPiece* piece);
 
-// Writes the record and ends the process. Calls only async-signal-safe functions. If another thread
-// is already ending the process, waits for that.
+// Writes the record and ends the process, which must be the device's. Calls only async-signal-safe
+// functions. If another thread is already ending the process, waits for that.
 [[noreturn]] void end_with_failure(DeviceFailure::Kind kind, int signal, std::uintptr_t address,
                                    const char* what);
 

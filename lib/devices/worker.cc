@@ -5,6 +5,7 @@
 #include <stdio_ext.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <latch>
 #include <memory>
@@ -23,16 +24,22 @@
 namespace wherry::impl {
 namespace {
 
+// A process that the kernel forked does not report a failure as the device: what leaves the kernel
+// there leaves the thread, as in a process that the host forks.
+//
 // pthread_exit() unwinds without an exception object, so the caught reference is null.
 __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& piece) {
   using Kind = DeviceFailure::Kind;
   try {
     reinterpret_cast<KernelFunction>(piece.kernel)(piece.args, piece.begin, piece.end);
   } catch (const abi::__forced_unwind&) {
+    if (!is_device_process()) throw;
     end_with_failure(Kind::exited, 0, 0, "the kernel ended its thread");
   } catch (const std::exception& error) {
+    if (!is_device_process()) throw;
     end_with_failure(Kind::exception, 0, 0, error.what());
   } catch (...) {
+    if (!is_device_process()) throw;
     const std::type_info* type = abi::__cxa_current_exception_type();
     const std::string text = type == nullptr
                                  ? "an exception"
@@ -55,6 +62,9 @@ void flush_output() {
     const LaunchPiece piece = take_piece(board, worker);
     set_running_piece(&piece);
     call_kernel(piece);
+    // A process that the kernel forked, and that returns from it, has nothing else to do: the board
+    // and the launch are the device's.
+    if (!is_device_process()) std::exit(0);
     set_running_piece(nullptr);
     flush_output();
     if (finish_piece(board, piece)) signal_eventfd(completion);

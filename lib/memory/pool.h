@@ -17,6 +17,7 @@
 #include "memory/folio_map.h"
 #include "memory/striped_file.h"
 #include "os/files/file_window.h"
+#include "os/files/hole_probe.h"
 #include "os/memory/mapping.h"
 #include "os/memory/page_frames.h"
 #include "os/memory/userfaultfd.h"
@@ -138,7 +139,7 @@ class SparsePoolFile final : public PoolFile {
   int merge(PageSpan block) override;
   bool maps_huge_pages() const override {
     return file_.has_huge_pages() &&
-           (filler_ ? MemoryFile::kernel_keeps_holes() : MemoryFile::kernel_keeps_small_holes());
+           probe_holes(filler_ ? HoleGuard::userfaultfd : HoleGuard::small_mapping).keeps_holes();
   }
   // Whether views of the pool may permit huge pages everywhere. Otherwise they permit them only
   // where the file holds a huge page.

@@ -5,6 +5,7 @@
 #include <wherry/wherry.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -62,7 +63,8 @@ std::uintptr_t ManagedRegions::allocate_region(std::size_t bytes) {
   if (exceeds_machine(bytes)) return 0;
   if (!use_context() || cuMemAllocManaged(&start, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) {
     const Lock lock(lock_);
-    ++counts_.refused;
+    if (counts_.refused++ == 0)
+      std::snprintf(counts_.refusal, sizeof counts_.refusal, "%s", wherryGetLastErrorMessage());
     return 0;
   }
   return start;

@@ -131,6 +131,7 @@ class ManagedRegions {
     std::uint64_t most_bytes = 0;
     std::uint64_t made_private[static_cast<int>(Reason::count)] = {};
     std::uint64_t refused = 0;  // large requests for which no managed memory was to be had
+    char refusal[512] = {};     // why, for the first of them
   };
   Counts counts() const;
 

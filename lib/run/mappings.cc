@@ -85,10 +85,11 @@ void* in_place_of(const void* caller, void* place, std::size_t bytes, const Call
 }
 
 // Does with the parts of the range that the program still has what it says, and fails as Linux does
-// where there are holes.
+// where there are holes. An error of a part that is not about absent memory comes first.
 template <typename Call>
 int around_holes(Range range, const Call& call) {
-  for (const Range& part : regions().pieces_in(range)) (void)call(part);
+  for (const Range& part : regions().pieces_in(range))
+    if (call(part) != 0 && errno != ENOMEM) return -1;
   errno = ENOMEM;
   return -1;
 }
@@ -203,7 +204,10 @@ int next_madvise(void* memory, std::size_t bytes, int advice) {
 int advise_piece(Range piece, int advice) {
   if (regions().is_managed(piece))
     if (const auto result = advise(piece, advice)) return *result;
-  if (!regions().make_private(piece, Reason::advice)) return -1;
+  if (!regions().make_private(piece, Reason::advice)) {
+    errno = ENOMEM;
+    return -1;
+  }
   return next_madvise(reinterpret_cast<void*>(piece.start), piece.bytes(), advice);
 }
 
@@ -289,8 +293,12 @@ int mprotect(void* memory, std::size_t bytes, int protection) noexcept {
 int madvise(void* memory, std::size_t bytes, int advice) noexcept {
   const void* const caller = __builtin_return_address(0);
   const auto range = pages_of_program(caller, memory, bytes);
-  if (range && regions().has_hole(*range))
+  if (range && regions().has_hole(*range)) {
+    // Linux looks at the advice before it looks at the range, so it refuses it without a range,
+    // too.
+    if (next_madvise(memory, 0, advice) != 0) return -1;
     return around_holes(*range, [&](Range part) { return advise_piece(part, advice); });
+  }
   if (range && regions().is_managed(*range))
     if (const auto result = advise(*range, advice)) return *result;
   return on_private_memory(range, Reason::advice, -1,

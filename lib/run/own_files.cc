@@ -22,6 +22,8 @@ constexpr int first_number_max = 512;
 
 // Sorted. Set once, before other threads can ask, and never freed.
 std::atomic<const std::vector<int>*> own{nullptr};
+// -1: none.
+std::atomic<int> own_folder{-1};
 
 int first_number() {
   rlimit limit{};
@@ -86,11 +88,21 @@ OwnFiles::~OwnFiles() {
   own.store(numbers, std::memory_order_release);
 }
 
+int open_own_folder(const char* path) {
+  const int low = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (low < 0) return -1;
+  own_folder = ::fcntl(low, F_DUPFD_CLOEXEC, first_number());
+  ::close(low);
+  return own_folder;
+}
+
 int next_own_file(int file) {
+  const int folder = own_folder >= file ? own_folder.load() : -1;
   const std::vector<int>* const numbers = own.load(std::memory_order_acquire);
-  if (numbers == nullptr) return -1;
+  if (numbers == nullptr) return folder;
   const auto next = std::ranges::lower_bound(*numbers, file);
-  return next == numbers->end() ? -1 : *next;
+  if (next == numbers->end()) return folder;
+  return folder >= 0 ? std::min(*next, folder) : *next;
 }
 
 bool is_own_file(int file) {

@@ -42,14 +42,32 @@ void leave_trace_to_the_program() {
   if (!settings()->records_children) ::unsetenv("WHERRY_TRACE");
 }
 
-std::string report_name() {
-  return settings()->reports + "/" + std::to_string(::getpid());
+// The folder for reports, opened before a chroot(); -1: there was none.
+int report_folder = -1;
+
+// The caller closes it. Null: there is no folder for reports, or it is out of reach.
+std::FILE* open_report() {
+  if (settings()->reports.empty()) return nullptr;
+  const std::string name = std::to_string(::getpid());
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const int file = report_folder >= 0
+                       ? ::openat(report_folder, name.c_str(), flags, 0600)
+                       : ::open((settings()->reports + "/" + name).c_str(), flags, 0600);
+  return file < 0 ? nullptr : ::fdopen(file, "w");
 }
 
 // An empty report stays if the process ends without its exit handlers.
 void begin_report() {
-  if (settings()->reports.empty()) return;
-  if (std::FILE* const file = std::fopen(report_name().c_str(), "we")) std::fclose(file);
+  if (std::FILE* const file = open_report()) std::fclose(file);
+}
+
+// The tool shall not take this process for one without large allocations. The library has printed
+// the reason.
+void report_no_start() {
+  if (std::FILE* const file = open_report()) {
+    std::fputs("{\"not_started\":1}\n", file);
+    std::fclose(file);
+  }
 }
 
 // Whether system calls of the program find memory that is elsewhere. The tool has made sure of that
@@ -71,8 +89,7 @@ bool serves_system_calls() {
   return served;
 }
 
-bool start() {
-  const OwnCalls own;
+bool try_to_start() {
   const OnFirstCpus all_cpus;
   const OwnFiles files;
   if (is_forked_child) leave_trace_to_the_program();
@@ -82,26 +99,44 @@ bool start() {
     return false;
   if (!use_context() || !serves_system_calls()) return false;
   attach_first_thread();
-  begin_report();
   return true;
+}
+
+bool start() {
+  const OwnCalls own;
+  const bool started = try_to_start();
+  if (started)
+    begin_report();
+  else
+    report_no_start();
+  return started;
+}
+
+// For a string in JSON.
+std::string escaped(const char* text) {
+  std::string result;
+  for (; *text != '\0'; ++text) {
+    if (*text == '"' || *text == '\\') result += '\\';
+    result += static_cast<unsigned char>(*text) < ' ' ? ' ' : *text;
+  }
+  return result;
 }
 
 // One JSON object; the tool adds up those of all processes.
 void write_report() {
   const OwnCalls own;
-  if (settings()->reports.empty()) return;
   wherryStats stats{};
   stats.size = sizeof stats;
   if (wherryGetStats(&stats) != CUDA_SUCCESS) return;
-  std::FILE* const file = std::fopen(report_name().c_str(), "we");
+  std::FILE* const file = open_report();
   if (file == nullptr) return;
   const ManagedRegions::Counts counts = ManagedRegions::instance().counts();
   std::fprintf(file,
                "{\"objects\":%" PRIu64 ",\"mappings\":%" PRIu64 ",\"most_bytes\":%" PRIu64
-               ",\"refused\":%" PRIu64 ",\"forks\":%" PRIu64 ",\"fork_bytes\":%" PRIu64
-               ",\"made_private\":[",
-               counts.objects, counts.mappings, counts.most_bytes, counts.refused, forks.load(),
-               fork_bytes.load());
+               ",\"refused\":%" PRIu64 ",\"refusal\":\"%s\",\"forks\":%" PRIu64
+               ",\"fork_bytes\":%" PRIu64 ",\"made_private\":[",
+               counts.objects, counts.mappings, counts.most_bytes, counts.refused,
+               escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load());
   for (int i = 0; i < static_cast<int>(Reason::count); ++i)
     std::fprintf(file, "%s%" PRIu64, i == 0 ? "" : ",", counts.made_private[i]);
   std::fprintf(file,
@@ -158,6 +193,12 @@ bool is_running() {
 bool use_context() {
   if (!has_context) has_context = cuCtxSetCurrent(the_context) == CUDA_SUCCESS;
   return has_context;
+}
+
+void prepare_chroot() {
+  if (settings() == nullptr || settings()->reports.empty() || report_folder >= 0) return;
+  const OwnCalls own;
+  report_folder = open_own_folder(settings()->reports.c_str());
 }
 
 void become_child() {

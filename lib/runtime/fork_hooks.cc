@@ -6,18 +6,19 @@
 namespace wherry::impl {
 
 void ForkHooks::before() {
-  adopted_.before_fork();
+  host_memory_.note_fork();
+  adopted().before_fork();
   begin_fork_of_descriptors();
 }
 
 void ForkHooks::after() {
   end_fork_of_descriptors();
-  adopted_.after_fork(/*child_copies=*/true);
+  adopted().after_fork(/*child_copies=*/true);
 }
 
 void ForkHooks::after_in_child() {
   forget_recording();
-  adopted_.after_fork_in_child();
+  adopted().after_fork_in_child();
   variables_.copy_in_forked_child();
   // Last: the copies are read from the pools' files.
   close_own_descriptors();

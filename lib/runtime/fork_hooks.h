@@ -7,7 +7,7 @@
 // handlers may take locks.
 #pragma once
 
-#include "memory/adopted_ranges.h"
+#include "runtime/host_memory.h"
 #include "runtime/module_variables.h"
 
 namespace wherry::impl {
@@ -15,15 +15,17 @@ namespace wherry::impl {
 class ForkHooks {
  public:
   // Both outlive this.
-  ForkHooks(AdoptedRanges& adopted, ModuleVariables& variables)
-      : adopted_(adopted), variables_(variables) {}
+  ForkHooks(HostMemory& host_memory, ModuleVariables& variables)
+      : host_memory_(host_memory), variables_(variables) {}
 
   void before();
   void after();
   void after_in_child();
 
  private:
-  AdoptedRanges& adopted_;
+  AdoptedRanges& adopted() { return host_memory_.adopted(); }
+
+  HostMemory& host_memory_;
   ModuleVariables& variables_;
 };
 

@@ -33,19 +33,48 @@ Annex::Window HostMemory::window_at(std::uintptr_t address, const HostRange& ran
   return {{pages.start, pages.size, shown_, offset}, access};
 }
 
-std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
+std::optional<HostRange> HostMemory::reserve(std::size_t bytes, bool apart) {
   // Chunks of its own for what has two addresses, so that it has the same place in both.
   const std::size_t reserved = apart ? round_up(bytes, block_size) : bytes;
   const auto base = annex_.reserve(reserved);
   if (!base) return std::nullopt;
   const auto device_base = apart ? annex_.reserve(reserved) : base;
-  if (!device_base) {
-    annex_.release(*base);
-    return std::nullopt;
+  if (device_base) return HostRange{*base, *device_base, bytes};
+  annex_.release(*base);
+  return std::nullopt;
+}
+
+void HostMemory::release(const HostRange& range) {
+  annex_.release(range.base);
+  if (range.device_base != range.base) annex_.release(range.device_base);
+}
+
+bool HostMemory::release_left() {
+  std::vector<HostRange> left;
+  {
+    const LockGuard guard(leaving_);
+    left.swap(left_);
   }
-  const HostRange range{*base, *device_base, bytes};
-  const Annex::Window window = window_at(range.base, range, Access::write);
-  const Annex::Window device_window = window_at(range.device_base, range, Access::write);
+  for (const HostRange& range : left) {
+    // A child may have created pages there.
+    const Annex::Window window = window_at(range.base, range, Access::none);
+    static_cast<void>(file_.punch(window.offset, window.bytes));
+    release(range);
+  }
+  return !left.empty();
+}
+
+std::optional<HostRange> HostMemory::find_free(std::size_t bytes, bool apart) {
+  const auto range = reserve(bytes, apart);
+  return range || !release_left() ? range : reserve(bytes, apart);
+}
+
+std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
+  const auto range = find_free(bytes, apart);
+  if (!range) return std::nullopt;
+  Annex::Window window = window_at(range->base, *range, Access::write);
+  Annex::Window device_window = window_at(range->device_base, *range, Access::write);
+  window.children = device_window.children = InChildren::shared;
   int error = file_.allocate(window.offset, window.bytes);
   if (error == 0) error = annex_.show(window, Processor::host().bit());
   if (error == 0) error = annex_.show(device_window, annex_.all_devices());
@@ -54,7 +83,7 @@ std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
     static_cast<void>(lock_in_memory(window.start, window.bytes));
     return range;
   }
-  free(range);
+  free(*range);
   return std::nullopt;
 }
 
@@ -65,14 +94,19 @@ bool HostMemory::free(const HostRange& range) {
   const int error = annex_.hide(device_window.start, device_window.bytes, annex_.all_devices());
   static_cast<void>(file_.punch(window.offset, window.bytes));
   if (host_error != 0 || error != 0) return false;
-  annex_.release(range.base);
-  if (range.device_base != range.base) annex_.release(range.device_base);
+  if (has_forked_.load(std::memory_order_relaxed)) {
+    const LockGuard guard(leaving_);
+    left_.push_back(range);
+  } else {
+    release(range);
+  }
   return true;
 }
 
 std::optional<HostRange> HostMemory::find_place(AddressRange bytes) {
   const std::uintptr_t in_page = bytes.start % page_size;
-  const auto place = annex_.reserve(in_page + bytes.size());
+  auto place = annex_.reserve(in_page + bytes.size());
+  if (!place && release_left()) place = annex_.reserve(in_page + bytes.size());
   if (!place) return std::nullopt;
   return HostRange{bytes.start, *place + in_page, bytes.size()};
 }

@@ -2,9 +2,17 @@
 // the annex, or adopted from the program. The offset of a page in the file is its device address
 // minus the annex's base.
 //
-// Its pages exist from the allocation to the end, so no access to them faults or fails. Any thread.
+// Its pages exist from the allocation to the end, so no access to them faults or fails.
+//
+// Children that the program forks share allocated memory with it, as with NVIDIA's driver. They
+// keep their mappings when the program frees the memory. So in a program that has forked, freed
+// memory is allocated again only when there is no other: its place in the file shall not get
+// contents that a child sees. Adopted memory is copied for children (memory/adopted_ranges.h).
+//
+// Any thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +39,9 @@ class HostMemory {
   // `nodes`: the nodes that the file prefers; empty: Linux chooses. Throws std::system_error.
   HostMemory(Annex& annex, std::span<const int> nodes, std::optional<UffdAccess> access);
 
+  // To be called before the program forks.
+  void note_fork() { has_forked_.store(true, std::memory_order_relaxed); }
+
   // Allocates pages of zeros. `apart`: the host and the devices have them at different addresses,
   // and each side cannot access the other side's addresses. Returns nullopt if there is no space.
   std::optional<HostRange> allocate(std::size_t bytes, bool apart);
@@ -55,6 +66,11 @@ class HostMemory {
   AdoptedRanges& adopted() { return adopted_; }
 
  private:
+  std::optional<HostRange> find_free(std::size_t bytes, bool apart);
+  std::optional<HostRange> reserve(std::size_t bytes, bool apart);
+  void release(const HostRange& range);
+  // Releases the freed memory that children may still map. Returns whether there was any.
+  bool release_left();
   Annex::Window window_at(std::uintptr_t address, const HostRange& range, Access access) const;
   // The places at which devices see the pieces of adopted memory.
   std::vector<Annex::Window> windows_of(const HostRange& range, Access access) const;
@@ -67,6 +83,9 @@ class HostMemory {
   const std::shared_ptr<const Fd> shown_;
   AdoptedRanges adopted_;
   Mutex registering_{LockOrder::registering};
+  std::atomic<bool> has_forked_ = false;
+  Mutex leaving_{LockOrder::leftovers};
+  std::vector<HostRange> left_ GUARDED_BY(leaving_);  // freed; children may still map it
   // Given back, except for a page of the file that other registered memory still uses. A page's
   // offset follows from its first device address, so these addresses are still reserved.
   std::vector<Annex::Window> kept_ GUARDED_BY(registering_);

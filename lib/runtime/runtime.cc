@@ -165,7 +165,7 @@ void Runtime::make_memory_parts() {
                          *effects_, *switcher_, *budget_, *advice_, pin_gate_});
   inspector_ = std::make_unique<PageInspector>(
       PageInspector::Parts{options_.processor_count(), blocks_, *engine_, *effects_, *heap_});
-  fork_hooks_ = std::make_unique<ForkHooks>(host_memory_.adopted(), *variables_);
+  fork_hooks_ = std::make_unique<ForkHooks>(host_memory_, *variables_);
 }
 
 void Runtime::start() {

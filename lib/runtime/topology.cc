@@ -151,7 +151,9 @@ std::optional<TopologyError> divide_budget(const Machine& machine, std::string_v
   if (asked && asked->value > left)
     return TopologyError{topology_error(host_capacity_variable, host_capacity, asked->position,
                                         beyond_limit(machine, left))};
-  if (!asked) topology.host_capacity = round_down(left, block_size);
+  if (asked) return std::nullopt;
+  topology.host_capacity = round_down(left, block_size);
+  topology.host_limit = machine.memory_limit;
   return std::nullopt;
 }
 
@@ -263,6 +265,12 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                  std::get<0>(parsed_capacity), topology))
     return *error;
   return topology;
+}
+
+std::string more_for_host(const Topology& topology) {
+  if (!topology.host_limit) return "raise WHERRY_HOST_CAPACITY";
+  return fmt::format("raise the memory limit of the cgroup ({}M in {})",
+                     topology.host_limit->bytes >> 20, topology.host_limit->file);
 }
 
 std::vector<Processor> processors_by_cpu(const Topology& topology) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,8 +30,11 @@ struct DeviceConfig {
 };
 
 struct Topology {
-  std::vector<int> host_nodes;        // ascending, at least one
-  std::size_t host_capacity = 0;      // bytes the host's pool may hold, whole pages; 0: no limit
+  std::vector<int> host_nodes;    // ascending, at least one
+  std::size_t host_capacity = 0;  // bytes the host's pool may hold, whole pages; 0: no limit
+  // The cgroup's limit that host_capacity follows from; nullopt: WHERRY_HOST_CAPACITY set it, or
+  // there is none.
+  std::optional<MemoryLimit> host_limit = std::nullopt;
   std::vector<DeviceConfig> devices;  // device 0 first, at least one, at most max_devices
   int cpu_clock_khz = 1'000'000;      // of the CPUs on which devices work
 };
@@ -56,6 +60,10 @@ using TopologyResult = std::variant<Topology, TopologyError>;
 // `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                std::string_view host_nodes, std::string_view host_capacity = {});
+
+// What to change so that the host's pool may hold more: "raise WHERRY_HOST_CAPACITY", or the limit
+// of the cgroup, with its file. Requires: host_capacity is not 0.
+std::string more_for_host(const Topology& topology);
 
 // For each CPU number, the processor that a thread on this CPU counts as if it is attached by CPU:
 // the coherent device (the first, if there are several) on whose node the CPU is, else the host.

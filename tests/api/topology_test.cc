@@ -294,6 +294,15 @@ TEST_CASE("a cgroup's limit is divided among host and device like a node's memor
   CHECK(topology.host_capacity == 226 * mib);
 }
 
+TEST_CASE("who wants more memory for the host is told of the limit that applies") {
+  const Machine machine = limited_to(one_node(), 512 * mib, 320 * mib);
+  CHECK(more_for_host(chosen(machine)) ==
+        "raise the memory limit of the cgroup (512M in /sys/fs/cgroup/app/memory.max)");
+  const TopologyResult asked = choose_topology(machine, "capacity=64M", "", "100M");
+  REQUIRE(std::holds_alternative<Topology>(asked));
+  CHECK(more_for_host(std::get<Topology>(asked)) == "raise WHERRY_HOST_CAPACITY");
+}
+
 TEST_CASE("pools on several nodes share a cgroup's limit") {
   const Topology topology = chosen(limited_to(two_sockets_and_cxl(), 4 * gib, 3200 * mib));
   std::size_t all = topology.host_capacity;

@@ -3,12 +3,15 @@
 // system calls that Wherry would use.
 //
 // Usage: confine [--reach FOLDER]... [--user] [--refuse-userfaultfd eperm|kill] [--refuse-io-uring]
-//        PROGRAM ARGUMENT...
+//        [--refuse-memory-policies] PROGRAM ARGUMENT...
 //   --reach FOLDER        the folder stays accessible to the user
 //   --user                root becomes nobody, without capabilities; other users stay. userfaultfd
 //                         is restricted to user-mode-only
 //   --refuse-userfaultfd  the system call fails with EPERM, or kills its process
 //   --refuse-io-uring     its system calls fail with EPERM
+//   --refuse-memory-policies
+//                         get_mempolicy, set_mempolicy, mbind and move_pages fail with EPERM, as
+//                         under the seccomp profile of Docker
 // The process then executes PROGRAM, and keeps its id. It prints to stderr what PROGRAM may do. If
 // this machine cannot confine it, it exits with 77 and prints the reason behind "SKIP: ".
 #include <fcntl.h>
@@ -53,6 +56,7 @@ struct Options {
   bool user = false;
   std::optional<FilterAction> userfaultfd;
   bool io_uring = true;
+  bool memory_policies = true;
   char** command = nullptr;
 };
 
@@ -64,6 +68,8 @@ std::optional<Options> parse(char** words) {
       options.user = true;
     } else if (word == "--refuse-io-uring") {
       options.io_uring = false;
+    } else if (word == "--refuse-memory-policies") {
+      options.memory_policies = false;
     } else if (word == "--reach" && words[1] != nullptr) {
       options.reach.emplace_back(*++words);
     } else if (word == "--refuse-userfaultfd" && words[1] != nullptr) {
@@ -136,6 +142,10 @@ void forbid(const Options& options) {
     for (const long number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register})
       forbid_system_call(number, FilterAction::refuse_eperm);
   }
+  if (!options.memory_policies) {
+    for (const long number : {SYS_get_mempolicy, SYS_set_mempolicy, SYS_mbind, SYS_move_pages})
+      forbid_system_call(number, FilterAction::refuse_eperm);
+  }
 }
 
 // What Linux allows now. A child process tries it, because the call may end the process.
@@ -159,7 +169,7 @@ int run(char** words) {
   if (!options) {
     std::fprintf(stderr,
                  "usage: confine [--reach FOLDER]... [--user] [--refuse-userfaultfd eperm|kill] "
-                 "[--refuse-io-uring] PROGRAM ARGUMENT...\n");
+                 "[--refuse-io-uring] [--refuse-memory-policies] PROGRAM ARGUMENT...\n");
     return exit_misused;
   }
   try {
@@ -170,9 +180,10 @@ int run(char** words) {
     std::printf("SKIP: cannot be confined: %s\n", error.what());
     return exit_skipped;
   }
-  std::fprintf(stderr, "confined: user %d, userfaultfd %s, io_uring %s\n",
+  std::fprintf(stderr, "confined: user %d, userfaultfd %s, io_uring %s, memory policies %s\n",
                static_cast<int>(::geteuid()), userfaultfd_to_be_had(),
-               options->io_uring ? "untouched" : "refused");
+               options->io_uring ? "untouched" : "refused",
+               options->memory_policies ? "untouched" : "refused");
   ::execvp(options->command[0], options->command);
   std::fprintf(stderr, "confine: %s: %s\n", options->command[0], std::strerror(errno));
   return EXIT_FAILURE;

@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -188,6 +189,97 @@ TEST_CASE("A process that a kernel forks does not report as the device") {
     if (::fork() == 0) std::exit(9);
   }));
   CHECK(is_running(device.pid()));
+}
+
+// The status that wait() reports to a kernel for a child that calls `act`.
+template <typename Act>
+int status_of_kernels_child(TestArena& arena, TestDevice& device, Act act) {
+  int* const status = arena.take<int>(1);
+  const auto failure = device.run_once([=] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      act();
+      ::_exit(99);
+    }
+    if (::waitpid(child, status, 0) != child) *status = -1;
+  });
+  CHECK_FALSE(failure);
+  return *status;
+}
+
+void write_to_bad_address() {
+  *reinterpret_cast<volatile int*>(8) = 1;
+}
+
+TEST_CASE("wait() in a kernel reports by which signal its child ended, and the device goes on") {
+  TestArena arena;
+  TestDevice device(arena);
+  const auto signal_of = [&](auto act) {
+    const int status = status_of_kernels_child(arena, device, act);
+    INFO("status " << status);
+    CHECK(WIFSIGNALED(status));
+    return WTERMSIG(status);
+  };
+  CHECK(signal_of(write_to_bad_address) == SIGSEGV);
+  CHECK(signal_of([] { __builtin_trap(); }) == SIGILL);
+  CHECK(signal_of([] { std::abort(); }) == SIGABRT);
+  CHECK(signal_of([] { ::raise(SIGFPE); }) == SIGFPE);
+  CHECK(signal_of([] { ::kill(::getpid(), SIGSEGV); }) == SIGSEGV);
+  CHECK(signal_of([] { deep(1 << 30); }) == SIGSEGV);
+}
+
+TEST_CASE("A child of vfork() that crashes does not change what its device does when it crashes") {
+  TestArena arena;
+  TestDevice device(arena);
+  int* const status = arena.take<int>(1);
+  CHECK_FALSE(device.run_once([status] {
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      write_to_bad_address();
+      ::_exit(99);
+    }
+    if (::waitpid(child, status, 0) != child) *status = -1;
+  }));
+  CHECK((WIFSIGNALED(*status) && WTERMSIG(*status) == SIGSEGV));
+  const auto failure = device.run_once(write_to_bad_address);
+  REQUIRE(failure);
+  CHECK(failure->kind == Kind::illegal_address);
+}
+
+TEST_CASE("An exception that leaves a kernel in its child ends the child as in the host") {
+  const auto outcome = in_fresh_process([] {
+    TestArena arena;
+    TestDevice device(arena);
+    int* const status = arena.take<int>(1);
+    const auto failure = device.run_once([status] {
+      const pid_t child = ::fork();
+      if (child == 0) throw std::runtime_error("no luck in the child");
+      if (::waitpid(child, status, 0) != child) *status = -1;
+    });
+    if (failure || !WIFSIGNALED(*status) || WTERMSIG(*status) != SIGABRT) std::abort();
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("no luck in the child"));
+}
+
+TEST_CASE("A child that returns from the kernel ends, and takes none of the device's work") {
+  TestArena arena;
+  TestDevice device(arena, 0, /*workers=*/1);
+  int* const status = arena.take<int>(1);
+  int* const runs = arena.take<int>(1);
+  for (int round = 1; round <= 20; ++round) {
+    *status = -1;
+    const auto failure = device.run_once([=] {
+      const pid_t child = ::fork();
+      if (child == 0) return;
+      if (::waitpid(child, status, 0) != child) *status = -1;
+      __atomic_fetch_add(runs, 1, __ATOMIC_RELAXED);
+    });
+    REQUIRE_FALSE(failure);
+    CHECK((WIFEXITED(*status) && WEXITSTATUS(*status) == 0));
+    CHECK(*runs == round);
+  }
 }
 
 }  // namespace

@@ -63,6 +63,11 @@ static void name_holes(void) {
   say("mprotect over a hole", mprotect(memory, 4 * MIB, PROT_READ));
   say("madvise over a hole", madvise(memory, 4 * MIB, MADV_DONTNEED));
   printf("%d %d\n", memory[0], memory[3 * MIB]);
+  // Linux refuses these before it looks at the range, or in a part beside the hole.
+  say("advice that does not exist over a hole", madvise(memory, 4 * MIB, 999));
+  say("advice that does not exist in a hole", madvise(memory + MIB, MIB, 999));
+  say("access that does not exist over a hole", mprotect(memory, 4 * MIB, 1 << 10));
+  say("madvise in a hole", madvise(memory + MIB, MIB, MADV_DONTNEED));
   say("unmapped", munmap(memory, 4 * MIB));
 }
 

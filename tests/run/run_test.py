@@ -378,6 +378,37 @@ class Interface(Same):
         self.assertEqual(wherry("run", "--quiet", "--", *command).stderr, "")
         self.assertIn("no allocation was large enough", wherry("run", "--", "true").stderr)
 
+    def test_a_process_in_which_the_library_cannot_start_is_named(self):
+        done = wherry("run", "--", "sh", "-c",
+                      "ulimit -v 400000; exec /usr/bin/python3 -c 'print(len(bytes(9 << 20)))'")
+        self.assertEqual((done.returncode, done.stdout), (0, f"{9 << 20}\n"))
+        self.assertIn("RLIMIT_AS", done.stderr)
+        self.assertIn("in 1 process the library could not start", done.stderr)
+        self.assertNotIn("no allocation was large enough", done.stderr)
+
+    def test_memory_that_does_not_fit_is_named_with_the_limit(self):
+        done = wherry("run", "--devices", "capacity=64M", "--min-size", "8M", "--",
+                      "/usr/bin/python3", "-c",
+                      "a = bytearray(16 << 20); print(len(bytearray(200 << 20)))",
+                      environment={"WHERRY_HOST_CAPACITY": "64M"})
+        self.assertEqual((done.returncode, done.stdout), (0, f"{200 << 20}\n"))
+        self.assertRegex(done.stderr, r"1 allocation did not fit, and stayed ordinary memory: "
+                                      r"cuMemAllocManaged: .* raise WHERRY_HOST_CAPACITY\n")
+        self.assertNotIn("WHERRY_ARENA", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "chroot needs root")
+    def test_the_summary_contains_a_program_that_has_changed_its_root(self):
+        code = ("import os, sys; os.chroot(sys.argv[1]); os.closerange(3, 20000)\n"
+                "if os.fork() == 0: os.chroot('.')\n"
+                "else: os.wait()\n"
+                "print(len(bytearray(9 << 20)), flush=True)")
+        with tempfile.TemporaryDirectory() as root:
+            done = wherry("run", "--min-size", "8M", "--", "/usr/bin/python3", "-c", code, root)
+        self.assertEqual(done.stdout, f"{9 << 20}\n" * 2)
+        self.assertIn("wherry run: managed memory in 2 allocations", done.stderr)
+        self.assertIn("in 2 processes", done.stderr)
+        self.assertNotIn("libnuma", done.stderr)
+
     def test_wrong_options_are_named_and_the_program_is_not_run(self):
         for options, words in [
                 (["--attach", "somewhere"], "--attach somewhere: use by-cpu"),

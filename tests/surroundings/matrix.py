@@ -139,6 +139,13 @@ def no_line_of(*words):
     return expect
 
 
+def own_lines(row, end):
+    """Every line on stderr says who printed it."""
+    return all_done(row, end) + [f"a line without the library's name: {line}"
+                                 for line in end.stderr.splitlines()
+                                 if not line.startswith(("wherry: ", "confined: "))]
+
+
 def locked(row, end):
     """Locking the program's memory does not make the library's reservations resident, and no false
     fault is reported."""
@@ -151,6 +158,9 @@ def within(bytes_):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
         if "refused: cuMemAllocManaged" not in end.stdout:
             wrong.append("cuMemAllocManaged did not refuse")
+        reason = rf"raise the memory limit of the cgroup \({bytes_ >> 20}M in /.*memory"
+        if not re.search(reason, end.stdout) or "WHERRY_ARENA" in end.stdout:
+            wrong.append("the message does not name the group's limit")
         for name in ("total", "device"):
             value = number(end, name)
             if value is None or value > bytes_:
@@ -241,9 +251,14 @@ ROWS = [
                "libwherry.so.0"),
         program="loader"),
     # Sandboxes.
-    Row("chroot", (in_chroot(),)),
+    Row("chroot", (in_chroot(),), expect=own_lines),
+    Row("chroot_by_itself", (as_root,), steps=("chroot", "init", "life"), expect=own_lines),
+    Row("chroot_of_running", (as_root,), steps=("init", "life", "chroot", "life"),
+        expect=own_lines),
     Row("chroot_with_proc", (in_chroot("/proc", "/dev", "/sys"),)),
     Row("no_userfaultfd", (confined("--refuse-userfaultfd", "eperm", "--refuse-io-uring"),)),
+    Row("docker", (confined("--refuse-userfaultfd", "eperm", "--refuse-io-uring",
+                            "--refuse-memory-policies"),), expect=own_lines),
     Row("no_new_privileges", (wrapped("setpriv", "--no-new-privs"),)),
 ]
 

@@ -17,6 +17,7 @@
  *   debugged=WHO   attaches gdb to the host or to the device (WHO) for a while, while kernels run
  *   stopped=WHO    stops the host or the device (WHO) for a second, while kernels run
  *   setuid         becomes nobody: launches are refused until the device is reset
+ *   chroot         makes the working directory its root
  *   crash          writes to address 8
  *   device-crash   runs a kernel that writes to address 8, which ends the device
  *   device-dump    ends the device by a signal with a core dump, and waits for the end of its work
@@ -55,7 +56,7 @@ static void try_call(CUresult result, const char* call) {
   const char* name = "unknown error";
   if (result == CUDA_SUCCESS) return;
   cuGetErrorName(result, &name);
-  printf("refused: %s: %s\n", call, name);
+  printf("refused: %s: %s (%s)\n", call, name, wherryGetLastErrorMessage());
   fflush(stdout);
   _exit(exit_refused);
 }
@@ -405,6 +406,12 @@ static void change_user(const char* argument) {
   TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
+// The new root is the working directory, which is empty: no /proc, /sys and /dev.
+static void change_root(const char* argument) {
+  (void)argument;
+  if (chroot(".") != 0) try_call(CUDA_ERROR_OPERATING_SYSTEM, "chroot");
+}
+
 static void device_crash(const char* argument) {
   (void)argument;
   TRY(wherryLaunchKernel(stream, write_wildly, NULL, 0, 1));
@@ -449,6 +456,7 @@ static int run(const char* word) {
       {"device-dump", device_dump},
       {"stopped", stopped},
       {"setuid", change_user},
+      {"chroot", change_root},
   };
   static const struct {
     const char* name;

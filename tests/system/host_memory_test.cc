@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <wherry/cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -164,6 +166,24 @@ int in_fork(const Body& body) {
 }  // namespace
 
 // These run before the session starts, because they start the library in processes of their own.
+TEST_CASE("a program that forks can allocate and free host memory as often as it likes",
+          "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_ARENA", "64M", 1);
+    const Session small("capacity=4M");
+    for (int round = 0; round < 20; ++round) {
+      const Host memory(24 * mebibyte);
+      expect(std::count(memory.data(), memory.data() + memory.count(), 0U) ==
+                 static_cast<std::ptrdiff_t>(memory.count()),
+             "the memory is not zero");
+      memory.data()[1] = 1;
+      expect(in_fork([&] { return memory.data()[1] == 1 ? 0 : 1; }) == 0, "the child's view");
+    }
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
 TEST_CASE("the host's pool bounds host memory", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_HOST_CAPACITY", "8M", 1);
@@ -656,15 +676,88 @@ TEST_CASE("copies into registered memory arrive while the program forks", "[syst
   WHERRY_TRY(cuMemFree(source));
 }
 
-TEST_CASE("a child of fork does not have host memory", "[system]") {
+TEST_CASE("a child of fork shares host memory with its parent and the devices", "[system]") {
+  session();
+  const unsigned flags = GENERATE(0U, unsigned{CU_MEMHOSTALLOC_WRITECOMBINED});
+  const Host memory(64 * kibibyte, flags);
+  std::uint64_t* const words = memory.data();
+  words[1] = 7;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (words[1] != 7) ::_exit(1);
+    words[2] = 8;
+    char byte = 0;
+    // The parent and a kernel write after the fork.
+    if (::read(ends[0], &byte, 1) != 1) ::_exit(2);
+    ::_exit(words[3] == 9 && words[4] == 10 ? 0 : 3);
+  }
+  words[3] = 9;
+  session().run(0, [on_device = on_device(words)] { on_device[4] = 10; });
+  CHECK(::write(ends[1], "x", 1) == 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(words[2] == 8);
+  CHECK(load(0, on_device(words) + 2) == 8);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_CASE("what is allocated after a fork is not in the child, whatever its parent has freed",
+          "[system]") {
+  session();
+  auto memory = std::make_unique<Host>(64 * kibibyte);
+  std::uint64_t* const words = memory->data();
+  words[0] = 7;
+  int to_child[2];
+  int to_parent[2];
+  REQUIRE(::pipe(to_child) == 0);
+  REQUIRE(::pipe(to_parent) == 0);
+  char byte = 0;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (words[0] != 7 || ::write(to_parent[1], "x", 1) != 1) ::_exit(1);
+    if (::read(to_child[0], &byte, 1) != 1) ::_exit(1);
+    const std::uint64_t seen = words[0];
+    words[0] = 3;
+    ::_exit(seen == 0 ? 0 : 2);
+  }
+  ::close(to_parent[1]);
+  CHECK(::read(to_parent[0], &byte, 1) == 1);  // the child has seen the memory
+  memory.reset();
+  const Host next(64 * kibibyte);
+  std::vector<std::uint64_t> buffer(1024, 5);
+  WHERRY_TRY(cuMemHostRegister(buffer.data(), buffer.size() * 8, 0));
+  for (std::size_t i = 0; i < next.count(); ++i) next.data()[i] = 5;
+  CHECK(::write(to_child[1], "x", 1) == 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(std::ranges::count(buffer, 5U) == 1024);
+  CHECK(std::count(next.data(), next.data() + next.count(), 5U) ==
+        static_cast<std::ptrdiff_t>(next.count()));
+  WHERRY_TRY(cuMemHostUnregister(buffer.data()));
+  for (const int end : {to_child[0], to_child[1], to_parent[0]}) ::close(end);
+}
+
+TEST_CASE("a process that a kernel forks does not have host memory", "[system]") {
   session();
   const Host memory(64 * kibibyte);
-  std::uint64_t* word = memory.data();
-  CHECK(in_fork([word] {
-          ::signal(SIGSEGV, SIG_DFL);
-          *word = 1;
-          return 0;
-        }) == 1000 + SIGSEGV);
+  std::uint64_t* const words = memory.data();
+  session().run(0, [words] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      *const_cast<volatile std::uint64_t*>(words) = 1;
+      ::_exit(0);
+    }
+    int status = 0;
+    words[1] = ::waitpid(child, &status, 0) == child ? static_cast<std::uint64_t>(status) : ~0UL;
+  });
+  CHECK(
+      (WIFSIGNALED(static_cast<int>(words[1])) && WTERMSIG(static_cast<int>(words[1])) == SIGSEGV));
+  CHECK(words[0] == 0);
 }
 
 TEST_CASE("memory that the program unmapped is left alone when it is unregistered", "[system]") {

@@ -53,6 +53,27 @@ TEST_CASE("probing leaves no descriptor and no mapping behind") {
   CHECK(before.open_files > 0);
 }
 
+TEST_CASE(
+    "kept holes need no remedy, and filled ones a newer kernel than the one that filled them") {
+  using Found = impl::HoleProbe::Found;
+  CHECK(holes_remedy({Found::kept}, "6.18.1", true).empty());
+  CHECK_THAT(holes_remedy({Found::filled}, "6.1.0", true),
+             Contains("6.4 or newer") && Contains("6.1.0"));
+}
+
+TEST_CASE("holes that could not be tried have the reason, and no advice of another kernel") {
+  using Found = impl::HoleProbe::Found;
+  const impl::HoleProbe busy{Found::not_tried, "merging pages", ENOMEM};
+  CHECK_THAT(holes_remedy(busy, "6.18.1", true),
+             Contains("merging pages failed (Cannot allocate memory)") && Contains("free memory") &&
+                 !Contains("Linux"));
+  const impl::HoleProbe unable{Found::not_tried, "mapping a file", EPERM};
+  CHECK_THAT(
+      holes_remedy(unable, "6.18.1", true),
+      Contains("mapping a file failed (Operation not permitted)") && !Contains("free memory"));
+  CHECK(holes_remedy(unable, "6.18.1", false) == "what the line above needs");
+}
+
 TEST_CASE("a permitted io_uring needs no remedy") {
   CHECK(io_uring_remedy_of({Verdict::permitted, 0}, 1).empty());
 }

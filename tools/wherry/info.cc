@@ -126,7 +126,7 @@ std::string pools_text(const Survey& survey) {
 
 // Where pools with 2 MiB pages are made.
 std::string_view huge_pools_at(const Survey& survey) {
-  if (survey.features.keeps_holes) {
+  if (survey.features.holes.keeps_holes()) {
     switch (survey.features.huge_tmpfs) {
       case impl::HugeTmpfsFiles::Way::own_privilege:
         return "tmpfs";

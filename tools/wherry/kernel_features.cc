@@ -8,12 +8,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
 
 #include "os/files/fd.h"
-#include "os/files/memory_file.h"
 #include "os/missing.h"
 #include "os/process/machine_names.h"
 #include "os/process/userfaultfd_remedy.h"
@@ -95,9 +96,8 @@ KernelFeatures probe_features() {
   const HugeTmpfsFiles huge = create_on_huge_tmpfs("wherry-probe");
   features.huge_tmpfs = huge.way;
   if (huge.files.empty()) features.huge_tmpfs_refusal = reason_of(huge);
-  features.keeps_holes = features.permissions.userfaultfd()
-                             ? MemoryFile::kernel_keeps_holes()
-                             : MemoryFile::kernel_keeps_small_holes();
+  features.holes = probe_holes(features.permissions.userfaultfd() ? HoleGuard::userfaultfd
+                                                                  : HoleGuard::small_mapping);
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();
   return features;
@@ -133,15 +133,29 @@ std::vector<Capability> KernelFeatures::capabilities() const {
           "user.max_user_namespaces above 0; in a container its seccomp profile), or run with "
           "CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
           "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-  add("holes beside huge pages", keeps_holes, false,
-      "migrated pages stay absent when the kernel merges the others; without it no huge "
-      "pages with userfaultfd",
-      "Linux 6.4 or newer, and what the line above needs");
+  add("holes beside huge pages", holes.keeps_holes(), false,
+      "migrated pages stay absent when the kernel merges the others; without it no huge pages",
+      holes_remedy(holes, kernel_release, own_tmpfs));
   add("node of a page", move_pages, false, "reports which node holds a page",
       "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");
   add("page frame numbers", page_frames, false, "lets tests compare frames across processes",
       "run with CAP_SYS_ADMIN");
   return rows;
+}
+
+std::string holes_remedy(const impl::HoleProbe& holes, const std::string& kernel_release,
+                         bool own_tmpfs) {
+  switch (holes.found) {
+    case impl::HoleProbe::Found::kept:
+      return "";
+    case impl::HoleProbe::Found::filled:
+      return fmt::format("Linux 6.4 or newer: Linux {} has filled the holes", kernel_release);
+    case impl::HoleProbe::Found::not_tried:
+      break;
+  }
+  if (!own_tmpfs) return "what the line above needs";
+  return fmt::format("{}: it is not known whether this kernel keeps holes{}", reason_of(holes),
+                     holes.may_succeed_later() ? "; try again with 4 MiB of free memory" : "");
 }
 
 std::string io_uring_remedy(const Permissions& permissions, std::optional<int> disabled) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "os/files/hole_probe.h"
 #include "os/files/huge_tmpfs.h"
 #include "os/memory/mapping_count.h"
 #include "os/process/permissions.h"
@@ -34,7 +35,7 @@ struct KernelFeatures {
   // How a detached tmpfs with huge=always can be made, and why not.
   impl::HugeTmpfsFiles::Way huge_tmpfs = impl::HugeTmpfsFiles::Way::none;
   std::string huge_tmpfs_refusal;
-  bool keeps_holes = false;  // and the kernel does not fill the holes of its files
+  impl::HoleProbe holes;     // whether the kernel keeps the holes of its files
   bool move_pages = false;   // the kernel reports which node holds a page
   bool page_frames = false;  // /proc/PID/pagemap shows frame numbers
 
@@ -42,6 +43,11 @@ struct KernelFeatures {
 };
 
 KernelFeatures probe_features();
+
+// What to change so that the kernel keeps holes, or why it is not known whether it does. Empty if
+// it keeps them. `own_tmpfs`: whether a tmpfs with huge pages can be made.
+std::string holes_remedy(const impl::HoleProbe& holes, const std::string& kernel_release,
+                         bool own_tmpfs);
 
 // What to change so that io_uring is permitted: a command, or another line of advice. Empty if it
 // is permitted. `disabled`: kernel.io_uring_disabled.

@@ -52,19 +52,29 @@ RunReport RunReport::read(const std::string& folder) {
   RunReport report;
   std::uint64_t processes = 0;
   std::uint64_t unfinished = 0;
+  std::uint64_t not_started = 0;
+  std::string refusal;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream file(entry.path());
-    const json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
+    json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
     if (!one.is_object()) {
       ++unfinished;
       continue;
     }
+    if (one.contains("not_started")) {
+      ++not_started;
+      continue;
+    }
+    if (const std::string why = one.value("refusal", ""); refusal.empty()) refusal = why;
+    one.erase("refusal");
     add(report.sum_, one);
     ++processes;
   }
   if (report.sum_.is_null()) report.sum_ = json::object();
   report.sum_["processes"] = processes;
   report.sum_["unfinished"] = unfinished;
+  report.sum_["not_started"] = not_started;
+  report.sum_["refusal"] = refusal;
   return report;
 }
 
@@ -76,8 +86,14 @@ void RunReport::print(bool by_signal) const {
         fmt::format("{} had managed memory and ended without exit handlers (a signal, _exit or "
                     "exec), so what they did is not in the summary",
                     count_of(unfinished, "process", "es")));
+  const auto not_started = sum_.at("not_started").get<std::uint64_t>();
+  if (not_started != 0)
+    say(
+        fmt::format("in {} the library could not start, so all memory was ordinary; the lines "
+                    "above say why",
+                    count_of(not_started, "process", "es")));
   if (processes == 0) {
-    if (unfinished == 0)
+    if (unfinished + not_started == 0)
       say(by_signal ? "a signal ended the program, so there is no summary"
                     : "no allocation was large enough to be managed (--min-size)");
     return;
@@ -107,6 +123,9 @@ void RunReport::print(bool by_signal) const {
   if (const std::uint64_t forks = number("forks"); forks != 0)
     say(fmt::format("{} got copies of {:.0f} MiB", count_of(forks, "forked child", "ren"),
                     static_cast<double>(number("fork_bytes")) / mebibyte));
+  if (const std::uint64_t refused = number("refused"); refused != 0)
+    say(fmt::format("{} did not fit, and stayed ordinary memory: {}",
+                    count_of(refused, "allocation"), sum_.at("refusal").get<std::string>()));
   for (const std::string& line : advice()) say("try: " + line);
 }
 
@@ -136,8 +155,6 @@ std::vector<std::string> RunReport::advice() const {
                     bytes_text(static_cast<std::uint64_t>(held) * impl::page_size)));
   if (moved > 2 * (host_pages + device_pages - moved))
     lines.push_back("--record FILE, then wherry replay FILE: most memory moved more than once");
-  if (sum_.at("refused").get<std::uint64_t>() != 0)
-    lines.push_back("a larger WHERRY_ARENA: some memory did not fit, and stayed ordinary");
   return lines;
 }
 

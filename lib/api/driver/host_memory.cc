@@ -43,12 +43,7 @@ CUresult allocate(void** pp, std::size_t bytes, unsigned flags,
     auto range = driver.runtime().heap().allocate_host(bytes, apart);
     // Where the host's pool has a limit, devices' unused memory counts against managed memory.
     if (!range && driver.give_back()) range = driver.runtime().heap().allocate_host(bytes, apart);
-    if (!range)
-      return fail(
-          CUDA_ERROR_OUT_OF_MEMORY,
-          "{} bytes of host memory find no room; free some, or raise WHERRY_HOST_CAPACITY if "
-          "it is set",
-          bytes);
+    if (!range) return refuse_host_bytes(driver.runtime(), bytes);
     MemoryRecord record = record_of(*context, *range, MemoryKind::host, flags);
     record.map_in_blocks();
     try {

@@ -117,11 +117,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     // Managed memory may be in any pool, so memory pools of all devices give back unused pages.
     if (!allocation && driver.give_back())
       allocation = driver.runtime().heap().allocate(bytesize, flags);
-    if (!allocation)
-      return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                  "{} bytes of managed memory find no room; free some, or raise WHERRY_ARENA ({} "
-                  "bytes of addresses now) or, if it is set, WHERRY_HOST_CAPACITY",
-                  bytesize, driver.runtime().layout().bytes());
+    if (!allocation) return refuse_managed_bytes(driver.runtime(), bytesize);
     return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
   });
 }

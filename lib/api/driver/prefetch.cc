@@ -112,8 +112,8 @@ CUresult add_managed(Runtime& runtime, CUdeviceptr first, std::size_t count, Loc
     if (to_host && pages.bytes() > host_left)
       return fail(CUDA_ERROR_OUT_OF_MEMORY,
                   "the range {:#x}+{} does not fit into the host's pool, where {} bytes are left "
-                  "for this call; prefetch less, or raise WHERRY_HOST_CAPACITY",
-                  first, count, host_left);
+                  "for this call; prefetch less, or {}",
+                  first, count, host_left, more_for_host(runtime.topology()));
     if (to_host) host_left -= pages.bytes();
     if (!runtime.advice().note_prefetch(pages, said)) return refuse_range(runtime, first, count);
   }

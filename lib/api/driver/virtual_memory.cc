@@ -197,10 +197,7 @@ CUresult create(Driver& driver, CUmemGenericAllocationHandle* handle, std::size_
   if (!memory)
     return traits.location.kind == Location::Kind::device
                ? refuse_bytes(driver.runtime(), traits.location.id, bytes)
-               : fail(CUDA_ERROR_OUT_OF_MEMORY,
-                      "the host has no room for {} bytes; free some, or raise WHERRY_HOST_CAPACITY "
-                      "if it is set",
-                      bytes);
+               : refuse_host_bytes(driver.runtime(), bytes);
   *handle = driver.virtual_memory().add(std::move(*memory));
   return CUDA_SUCCESS;
 }

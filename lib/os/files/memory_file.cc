@@ -15,12 +15,11 @@
 #include "base/page.h"
 #include "os/files/file_identity.h"
 #include "os/files/file_io.h"
+#include "os/files/hole_probe.h"
 #include "os/files/huge_tmpfs.h"
 #include "os/memory/mapping.h"
 #include "os/memory/numa.h"
-#include "os/memory/userfaultfd.h"
 #include "os/process/interposer_hooks.h"
-#include "os/process/permissions.h"
 #include "os/process/resource_limits.h"
 
 namespace wherry::impl {
@@ -33,14 +32,6 @@ std::uint64_t allocated_bytes_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return 0;
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
-}
-
-// Unlocked before it becomes accessible: mlockall(MCL_FUTURE) would fill the file.
-bool show(int fd, const Mapping& place) {
-  return ::mmap(place.data(), place.size(), PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) !=
-             MAP_FAILED &&
-         ::munlock(place.data(), place.size()) == 0 &&
-         set_access(place.address(), place.size(), Access::write) == 0;
 }
 
 // Calls `act`, which returns 0 or an errno, with an inaccessible mapping of this part of the file.
@@ -62,56 +53,20 @@ bool memfds_have_huge_pages() {
   static const bool have = [] {
     const Fd file(::memfd_create("wherry-probe", MFD_CLOEXEC));
     const Mapping place = Mapping::reserve(huge_page, huge_page);
-    return file && set_file_size(file.get(), huge_page) == 0 && show(file.get(), place) &&
-           ::madvise(place.data(), page_size, MADV_POPULATE_WRITE) == 0 &&
-           allocated_bytes_of(file.get()) > page_size;
+    return file && set_file_size(file.get(), huge_page) == 0 &&
+           map_closed(place.address(), {file.get(), 0, huge_page}) == 0 &&
+           prepare_view(place.address(), huge_page, /*huge_pages=*/true) == 0 &&
+           set_access(place.address(), huge_page, Access::write) == 0 &&
+           populate({place.data(), page_size}) == 0 && allocated_bytes_of(file.get()) > page_size;
   }();
   return have;
 }
 
-// Asks Linux to merge a page and the holes around it, while a userfaultfd tracks those holes.
-// Returns false also if userfaultfd is not permitted.
-bool keeps_holes(int fd) {
-  const std::optional<UffdAccess> access = permissions().userfaultfd();
-  if (!access) return false;
-  const Userfaultfd trap(Userfaultfd::create(*access), /*raises_sigbus=*/true);
-  const Mapping trapped = Mapping::reserve(huge_page, huge_page);
-  const Mapping merged = Mapping::reserve(huge_page, huge_page);
-  if (!show(fd, trapped) || !show(fd, merged) ||
-      trap.register_missing(trapped.address(), trapped.size()) != 0)
-    return false;
-  if (!trap.zero(trapped.address(), page_size)) return false;
-  (void)*const_cast<const volatile std::byte*>(merged.data());
-  (void)merge_pages({merged.data(), huge_page});
-  return allocated_bytes_of(fd) == page_size;
-}
-
-// Creates one page through a mapping that forbids huge pages, and asks Linux to merge it.
-bool keeps_small_holes(int fd) {
-  const Mapping small = Mapping::reserve(huge_page, huge_page);
-  if (!show(fd, small) || ::madvise(small.data(), small.size(), MADV_NOHUGEPAGE) != 0 ||
-      ::madvise(small.data(), page_size, MADV_POPULATE_WRITE) != 0)
-    return false;
-  (void)merge_pages({small.data(), huge_page});
-  return allocated_bytes_of(fd) == page_size;
-}
-
-bool on_probe_file(bool (*keeps)(int fd)) {
-  const Fd file = create_on_huge_tmpfs("wherry-probe").take_only();
-  return file && set_file_size(file.get(), huge_page) == 0 && keeps(file.get());
+HoleGuard guard_of(HugePages wanted) {
+  return wanted == HugePages::where_whole ? HoleGuard::small_mapping : HoleGuard::userfaultfd;
 }
 
 }  // namespace
-
-bool MemoryFile::kernel_keeps_holes() {
-  static const bool keeps = on_probe_file(keeps_holes);
-  return keeps;
-}
-
-bool MemoryFile::kernel_keeps_small_holes() {
-  static const bool keeps = on_probe_file(keeps_small_holes);
-  return keeps;
-}
 
 MemoryFile::MemoryFile(Fd fd, bool huge)
     : fd_(std::move(fd)), identity_(identify_file(fd_.get())), huge_(huge) {}
@@ -123,8 +78,7 @@ std::vector<MemoryFile> MemoryFile::create(const std::string& name, std::size_t 
                                            HugePages wanted, unsigned count) {
   attach_interposers();  // mlockall() must not populate the files
   std::vector<Fd> fds;
-  if ((wanted == HugePages::if_possible && kernel_keeps_holes()) ||
-      (wanted == HugePages::where_whole && kernel_keeps_small_holes()))
+  if (wanted != HugePages::never && probe_holes(guard_of(wanted)).keeps_holes())
     fds = create_on_huge_tmpfs(name, count).files;
   const bool huge = !fds.empty() || memfds_have_huge_pages();
   fds.resize(count);

@@ -58,12 +58,6 @@ class MemoryFile {
   // holds none.
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
 
-  // Whether this Linux keeps the holes of a file with huge pages that a userfaultfd tracks. Linux
-  // before about 6.4 fills some of them when it merges pages. Probed once, by trying.
-  static bool kernel_keeps_holes();
-  // The same without a userfaultfd, if all mappings of the holes forbid huge pages.
-  static bool kernel_keeps_small_holes();
-
  private:
   MemoryFile(Fd fd, bool huge);
 

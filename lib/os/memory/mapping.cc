@@ -36,10 +36,12 @@ int protection_of(Access access) {
 //  - It has small pages only, unless Linux is known to keep the file's holes. A huge page
 //    that fills holes of a pool would make pages resident that the library did not create.
 //    Linux without transparent huge pages returns EINVAL.
-//  - fork() does not copy it.
-int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
+//  - fork() does not copy it, unless children are to share it.
+int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages,
+                       InChildren children = InChildren::absent) {
   if (::munlock(start, bytes) != 0) return errno;
   if (!huge_pages && ::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) return errno;
+  if (children == InChildren::shared) return 0;
   return ::madvise(start, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
 }
 
@@ -189,13 +191,13 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
 }
 
 int map_file_range(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
-                   Access access, bool huge_pages) {
+                   Access access, bool huge_pages, InChildren children) {
   // Mapped elsewhere first, so that a mapping that cannot be hidden from children changes nothing,
   // and readers of the place always find either the old or the new content.
   void* aside =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;
-  int error = keep_private_to_us(aside, bytes, huge_pages);
+  int error = keep_private_to_us(aside, bytes, huge_pages, children);
   if (error == 0) error = set_access(reinterpret_cast<std::uintptr_t>(aside), bytes, access);
   if (error == 0) error = move_mapping(aside, bytes, start);
   if (error != 0) ::munmap(aside, bytes);

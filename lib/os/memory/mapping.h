@@ -18,6 +18,12 @@ enum class Access : std::uint32_t {
   write,  // and read
 };
 
+// Whether children that the process forks get a mapping, too.
+enum class InChildren : std::uint32_t {
+  absent,
+  shared,  // the same pages
+};
+
 // A part of a file that is mapped.
 struct FilePart {
   int fd = -1;
@@ -77,8 +83,8 @@ struct FileView {
 // or an errno.
 // prepare_view(): what was mapped so in this range is not inherited by fork() and not in core
 // dumps. With `huge_pages`, huge page-table entries are permitted; only where Linux does not fill
-// the file's holes (MemoryFile::kernel_keeps_holes()). Required before the range becomes
-// accessible. Returns 0 or an errno.
+// the file's holes (os/files/hole_probe.h). Required before the range becomes accessible. Returns 0
+// or an errno.
 [[nodiscard]] int map_closed(std::uintptr_t start, const FilePart& part);
 [[nodiscard]] int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages);
 
@@ -129,10 +135,11 @@ enum class HugeEntries : std::uint32_t {
 [[nodiscard]] int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes);
 
 // Maps part of a file, shared, in place of whatever is mapped there, atomically for threads that
-// use it meanwhile; not inherited by fork(). `huge_pages`: as for prepare_view(). Returns 0, or an
-// errno with nothing changed.
+// use it meanwhile. `huge_pages`: as for prepare_view(). Returns 0, or an errno with nothing
+// changed.
 [[nodiscard]] int map_file_range(std::uintptr_t start, std::size_t bytes, int fd,
-                                 std::uint64_t offset, Access access, bool huge_pages);
+                                 std::uint64_t offset, Access access, bool huge_pages,
+                                 InChildren children = InChildren::absent);
 // Turns the range into inaccessible address space, like Mapping::reserve(), whatever is mapped
 // there. Returns 0 or an errno.
 [[nodiscard]] int unmap_file_range(std::uintptr_t start, std::size_t bytes);

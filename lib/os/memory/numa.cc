@@ -27,11 +27,6 @@ constexpr int policy_flags = 0b111 << 13;
 // More nodes than any kernel is built for.
 constexpr unsigned long nodes_max = 1024;
 
-struct FreeBitmask {
-  void operator()(bitmask* mask) const { numa_free_nodemask(mask); }
-};
-using NodeMask = std::unique_ptr<bitmask, FreeBitmask>;
-
 struct FreeCpumask {
   void operator()(bitmask* mask) const { numa_free_cpumask(mask); }
 };
@@ -128,6 +123,14 @@ std::optional<MemoryPolicy> read_policy(void* address, unsigned flags) {
   }
 }
 
+// The nodes on which this process may have memory. Returns nullopt if Linux does not report them.
+std::optional<std::vector<int>> nodes_with_memory_allowed() {
+  std::vector<unsigned long> mask(nodes_max / bits_per_word);
+  if (::get_mempolicy(nullptr, mask.data(), nodes_max + 1, nullptr, MPOL_F_MEMS_ALLOWED) != 0)
+    return {};
+  return nodes_in(mask);
+}
+
 // Where each of the pages is: a node, or a negative number if it is absent. Returns false if Linux
 // does not report it.
 bool find_nodes(std::vector<void*>& pages, std::vector<int>& nodes) {
@@ -182,9 +185,14 @@ std::vector<int> allowed_cpus() {
 }
 
 Machine read_machine() {
-  if (numa_available() < 0) return machine_without_numa();
+  // After chroot() there may be no sysfs, which libnuma would report in a line of its own.
+  if (numa_available() < 0 || ::access("/sys/devices/system/node", R_OK) != 0)
+    return machine_without_numa();
   const std::vector<int> allowed = allowed_cpus();
-  const NodeMask memory_allowed{numa_get_mems_allowed()};
+  // Not numa_get_mems_allowed(): libnuma prints a line if a seccomp filter refuses the system call.
+  const std::optional<std::vector<int>> memory_allowed = nodes_with_memory_allowed();
+  // Without this call there is none to place memory either.
+  if (!memory_allowed) return machine_without_numa();
 
   Machine machine;
   machine.memory_limit = read_memory_limit();
@@ -196,7 +204,7 @@ Machine read_machine() {
     node.cpus = cpus_of_node(id, allowed);
     long long free_bytes = 0;
     const long long total_bytes = numa_node_size64(id, &free_bytes);
-    if (total_bytes > 0 && numa_bitmask_isbitset(memory_allowed.get(), static_cast<unsigned>(id))) {
+    if (total_bytes > 0 && std::ranges::find(*memory_allowed, id) != memory_allowed->end()) {
       node.total_bytes = static_cast<std::uint64_t>(total_bytes);
       node.free_bytes = static_cast<std::uint64_t>(std::max(free_bytes, 0LL));
     }

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "os/files/fd.h"
+#include "os/signals/kernel_signals.h"
 
 namespace wherry::impl {
 namespace {
@@ -24,6 +25,16 @@ std::uintptr_t instruction_of(const ucontext_t& context) {
 #endif
 }
 
+// Bypasses the interposers: a child of vfork() would change what they remember for its parent.
+// Linux delivers the raised signal when the handler returns at the latest. A retry of the
+// instruction would not do: a signal that was sent does not recur.
+void die_by(int signal) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  kernel_sigaction(signal, &standard, nullptr);
+  ::raise(signal);
+}
+
 void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   FatalSignal what;
@@ -33,7 +44,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   if (sent) what.address = 0;
   what.invalid_access = !sent && (signal == SIGSEGV || signal == SIGBUS);
   what.instruction = instruction_of(*static_cast<const ucontext_t*>(context));
-  if (!installed_handler(what)) ::_exit(128 + signal);
+  if (!installed_handler(what)) die_by(signal);
   errno = saved_errno;
 }
 

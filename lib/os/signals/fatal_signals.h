@@ -17,7 +17,7 @@ struct FatalSignal {
 // Installs `handler` for the signals that faults and abort() raise. It runs on the faulting
 // thread's alternate stack with all signals blocked, and may call async-signal-safe functions only.
 // If it returns true, it has removed the cause of the fault and the instruction is retried; if
-// false, the process ends.
+// false, the process ends by the signal, as without a handler.
 void catch_fatal_signals(bool (*handler)(const FatalSignal&));
 
 // The calling thread's alternate signal stack, for the lifetime of the object.

@@ -21,7 +21,7 @@
  * device access at the same address. All of them use the same pages. These exist from the
  * beginning, lie in the host's pool and never move; they are locked in memory as far as
  * RLIMIT_MEMLOCK permits. The memory belongs to the process, not to the context. A child made by
- * fork() does not have it.
+ * fork() shares it, until the process frees it: then the child reads zeros.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: pp is NULL, or bytesize is 0.
  * - CUDA_ERROR_OUT_OF_MEMORY: there is not enough free memory (WHERRY_HOST_CAPACITY).
