@@ -748,6 +748,24 @@ TEST_CASE(
 
 TEST_CASE("where the process has no mappings left the page comes to its own pool") {
   Setup s;
+TEST_CASE("of the threads that sleep, one wakes for the end of the next pin") {
+  Setup s;
+  TemporaryPins& pins = s.service.temporary_pins();
+  CHECK_FALSE(pins.wake_time());
+  REQUIRE(pins.begin({0}, {0, 16}, host, 5'000));
+  const auto first = pins.wake_time();
+  CHECK(first == 5'000);
+  CHECK_FALSE(pins.wake_time());
+  REQUIRE(pins.begin({0}, {16, 16}, host, 3'000));
+  const auto second = pins.wake_time();
+  CHECK(second == 3'000);
+  // A thread that wakes leaves the earlier time to the other one.
+  pins.woke(first);
+  CHECK_FALSE(pins.wake_time());
+  pins.woke(second);
+  CHECK(pins.wake_time() == 3'000);
+}
+
   s.switcher.start();
   s.prefer({{0}, 512}, Location::device(0));
   s.touch(device, {0});
