@@ -857,6 +857,38 @@ TEST_CASE("a copy stays with its reader for a moment before a write elsewhere en
 }
 
 TEST_CASE("if a full pool can evict nothing, the page stays where it is, and is mapped there") {
+TEST_CASE("a processor with accessed-by that is overdue is not waited for, until it answers") {
+  Setup s;  // the view switcher is not started: no request is carried out
+  s.accessed_by({{0}, 512}, host);
+  const FaultMessage message{base + 5 * page_size, 1, true, false, false};
+  s.machine.at(0).set_overdue(true);
+  Fault fault = s.service.take(device, message);
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(s.woke(device, {5}));
+  CHECK_FALSE(s.machine.at(0).maps({5}));
+  s.machine.at(0).set_overdue(false);
+  Fault next = s.service.take(device, {base + 100 * page_size, 1, true, false, false});
+  CHECK(s.service.resolve(next));
+  // The requests have stayed in the queue.
+  s.switcher.start();
+  REQUIRE(s.switcher.wait_until_done(60'000));
+  CHECK(s.machine.at(0).maps_writable({5}));
+}
+
+TEST_CASE("a fault of a processor whose views cannot change brings the page, and does not wait") {
+  Setup s;
+  s.touch(host, {5});
+  s.prefer({{0}, 512}, Location::host());
+  s.machine.at(1).set_overdue(true);
+  Fault fault = s.service.take(device, {base + 5 * page_size, 1, true, false, false});
+  while (const auto due = s.service.resolve(fault)) {
+    REQUIRE(fault.waited.ns() < 1'000'000'000);
+    while (now_ns() < *due) std::this_thread::yield();
+  }
+  CHECK(s.machine.at(1).maps_writable({5}));
+  CHECK(s.machine.at(1).holds({5}));
+}
+
   Setup s;
   s.switcher.start();
   // All pages of device 0 are pinned.

@@ -5,6 +5,7 @@
 // different copies of which one is writable.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -58,6 +59,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const PageSpan> runs) override;
   std::uint64_t count_mappings() override;
+  bool is_overdue() override { return overdue_; }
   const std::byte* alias(PageIndex page) const override { return file_.data() + offset_of(page); }
 
   // The process has ended: from now on every call returns that, and it maps nothing.
@@ -68,6 +70,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   }
 
   // A new process replaces it.
+  // The process leaves a command without an answer.
+  void set_overdue(bool overdue) { overdue_ = overdue; }
   void revive() { dead_ = false; }
 
   bool holds(PageIndex page) const { return held_.contains(page); }
@@ -115,6 +119,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   std::set<PageIndex> forbidden_;
   bool dead_ = false;
   unsigned grain_ = 1;
+  std::atomic<bool> overdue_ = false;
 };
 
 class FakeMachine {
