@@ -201,8 +201,9 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       if (watches)
         polled.for_each_ready([&](Processor p) {
           const auto& source = current[static_cast<unsigned>(p.index)];
+          const MemoryChanges before = service_.changes();
           if (const auto message = source->read_message()) {
-            Fault fault = service_.take(p, *message);
+            Fault fault = service_.take(p, *message, before);
             fault.source = source;
             answer(std::move(fault));
           }

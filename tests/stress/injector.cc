@@ -70,7 +70,8 @@ class TroubledMapper final : public Mapper {
     return step(Step::unprotect, span,
                 [&](PageSpan part) { return real_.write_unprotect(part, waiter); });
   }
-  OpResult forbid(PageSpan span, FaultSlot* waiter) override { return real_.forbid(span, waiter); }
+  OpResult forbid(PageSpan span, PageIndex page) override { return real_.forbid(span, page); }
+  OpResult hide(PageSpan span) override { return real_.hide(span); }
   OpResult wake(PageSpan span) override {
     return step(Step::wake, span, [&](PageSpan part) { return real_.wake(part); });
   }

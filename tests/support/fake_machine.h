@@ -48,7 +48,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter) override;
-  OpResult forbid(PageSpan span, FaultSlot* waiter) override;
+  OpResult forbid(PageSpan span, PageIndex page) override;
+  OpResult hide(PageSpan span) override;
   OpResult wake(PageSpan span) override;
   int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;
@@ -58,8 +59,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   bool maps_huge_pages() const override { return true; }
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const PageSpan> runs) override;
-  std::uint64_t count_mappings() override;
   bool is_overdue() override { return overdue_; }
+  std::uint64_t count_mappings() override;
   const std::byte* alias(PageIndex page) const override { return file_.data() + offset_of(page); }
 
   // The process has ended: from now on every call returns that, and it maps nothing.
@@ -69,9 +70,9 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
     views_.clear();
   }
 
-  // A new process replaces it.
   // The process leaves a command without an answer.
   void set_overdue(bool overdue) { overdue_ = overdue; }
+  // A new process replaces it.
   void revive() { dead_ = false; }
 
   bool holds(PageIndex page) const { return held_.contains(page); }
@@ -118,8 +119,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   std::map<PageIndex, int> views_;
   std::set<PageIndex> forbidden_;
   bool dead_ = false;
-  unsigned grain_ = 1;
   std::atomic<bool> overdue_ = false;
+  unsigned grain_ = 1;
 };
 
 class FakeMachine {

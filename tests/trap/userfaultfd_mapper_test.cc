@@ -169,7 +169,7 @@ TEST_CASE("an access to a forbidden page ends the process, and never sees a zero
     REQUIRE(s.mapper.write_protect({{6}, 1}));
     REQUIRE(s.pool.punch({{6}, 1}) == 0);
   }
-  REQUIRE(s.mapper.forbid({{6}, 1}));
+  REQUIRE(s.mapper.forbid({{6}, 1}, {6}));
   static sigjmp_buf back;
   static volatile int caught;
   caught = 0;
