@@ -60,20 +60,29 @@ FaultSlot* try_claim_slot(FaultBoard& board) {
   return nullptr;
 }
 
+// Whether there are more free slots than threads ahead.
+bool has_slot_beyond(const FaultBoard& board, std::uint32_t ahead) {
+  std::uint32_t free = 0;
+  for (const FaultSlot& slot : board.slots)
+    free += slot.state.load(std::memory_order_relaxed) == FaultSlot::free ? 1 : 0;
+  return free > ahead;
+}
+
 // If all slots are in use, sleeps until one becomes free. Each slot that becomes free wakes one
 // thread: if thousands of threads looked for a slot by themselves, the handlers would hardly run.
-// While others sleep, a thread that comes sleeps, too, and does not look: else threads that fault
-// again and again would take every slot before a woken thread runs.
+// A thread leaves as many free slots as others sleep: else threads that fault again and again would
+// take every slot before a woken thread runs.
 FaultSlot* claim_slot(FaultBoard& board, FaultLimit limit) {
-  if (board.sleepers.load() == 0)
+  const std::uint32_t asleep = board.sleepers.load();
+  if (asleep == 0 || has_slot_beyond(board, asleep))
     if (FaultSlot* const slot = try_claim_slot(board)) return slot;
   Patience patience(host_limit_ns);
   for (std::uint32_t last_freed = board.freed.load();; patience.note_wait()) {
-    const bool is_first = board.sleepers.fetch_add(1) == 0;
+    const std::uint32_t ahead = board.sleepers.fetch_add(1);
     const std::uint32_t freed = board.freed.load();
     // A slot that becomes free after this look changes `freed`, which futex_wait() compares, or the
     // thread that frees it sees the sleeper.
-    FaultSlot* slot = is_first ? try_claim_slot(board) : nullptr;
+    FaultSlot* slot = has_slot_beyond(board, ahead) ? try_claim_slot(board) : nullptr;
     if (slot == nullptr) {
       futex_wait(board.freed, freed, look_for_slot_ms);
       slot = try_claim_slot(board);

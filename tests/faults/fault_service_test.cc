@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <future>
 #include <set>
 #include <span>
 #include <thread>
@@ -500,6 +501,42 @@ TEST_CASE("each of 5,000 threads that access freed memory is refused after two m
     }
   }
   CHECK(refused == threads);
+}
+
+TEST_CASE("pages are forbidden under their block's lock, and hidden by their process without it") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  std::vector<std::string> calls;
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation != "forbid" && operation != "hide") return;
+    const bool is_free = std::async(std::launch::async, [&] {
+                           Block& block = s.machine.blocks().at({0});
+                           if (!block.lock.try_lock()) return false;
+                           block.lock.unlock();
+                           return true;
+                         }).get();
+    calls.push_back(operation + (is_free ? " without the lock" : " under the lock"));
+  };
+  s.machine.failures = {{"forbid", OpStatus::unsupported, 0}};
+  s.touch(host, {5});
+  s.touch(host, {5});
+  CHECK(calls == std::vector<std::string>{"forbid under the lock", "hide without the lock"});
+  CHECK(s.machine.at(0).forbids({5}));
+  CHECK(s.woke(host, {5}));
+}
+
+TEST_CASE("a mapped page is hidden, and its entry is not touched") {
+  Setup s;
+  s.touch(host, {5});
+  s.machine.log.clear();
+  // The page is lost, but its state says that it is mapped.
+  REQUIRE(s.machine.at(0).punch({{5}, 1}) == 0);
+  Fault fault = s.service.take(host, {base + 5 * page_size, 1, false, false, false});
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(fault.refused);
+  for (const std::string& line : s.machine.log) CHECK_FALSE(line.starts_with("forbid"));
+  CHECK(s.machine.at(0).forbids({5}));
 }
 
 TEST_CASE("stale messages about freed memory retire no addresses") {
