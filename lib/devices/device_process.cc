@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <new>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "base/check.h"
@@ -53,6 +55,10 @@ bool masks_address_space() {
          !read_address_map().empty();
 }
 
+// A device that has not answered a command within this time is overdue.
+constexpr std::uint64_t overdue_ns = 1'000'000'000;
+// The pause before the host looks again whether it may send a command.
+constexpr std::chrono::microseconds agent_pause{50};
 // The pause before the host tries again to receive an answer.
 constexpr std::chrono::milliseconds receive_pause{1};
 // The pause between two checks whether a module has been loaded. It starts short, as most modules
@@ -102,6 +108,14 @@ struct DeviceProcess::State {
   int try_start(Patience patience);
   int send_command(Command command, int passed = -1, std::uint64_t* value = nullptr)
       EXCLUDES(agent_lock);
+  // The same for a command whose failure does no harm: waits a second at most, and not at all for a
+  // process that is overdue.
+  int send_command_briefly(const Command& command) EXCLUDES(agent_lock);
+  int send_locked(Command command, int passed, std::uint64_t limit_ns, std::uint64_t* value)
+      REQUIRES(agent_lock);
+  // Locks agent_lock. False: the process is overdue, and the lock is not held.
+  bool try_lock_agent() WHERRY_TSA(try_acquire_capability(true, agent_lock));
+  bool is_overdue() EXCLUDES(agent_lock);
   int send_image(const ModuleImage& image) EXCLUDES(agent_lock);
   bool has_adopted(std::uintptr_t address) const REQUIRES(modules_lock);
   std::optional<std::uintptr_t> find_late_kernel(std::uintptr_t address) REQUIRES(modules_lock);
@@ -127,6 +141,9 @@ struct DeviceProcess::State {
   Fd socket;
   Fd userfaultfd;  // of the device; empty: it has none
 
+  // The agent has not answered the last command within a second, and has not answered it since.
+  // Written under agent_lock.
+  std::atomic<bool> overdue{false};
   Mutex agent_lock{LockOrder::agent};
   std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
   Mutex modules_lock{LockOrder::modules};
@@ -236,11 +253,31 @@ void DeviceProcess::State::reap_if_ours() {
 int DeviceProcess::State::send_command(Command command, int passed, std::uint64_t* value) {
   const LockGuard guard(agent_lock);
   check_wait();
+  return send_locked(command, passed, options.command_limit_ns, value);
+}
+
+int DeviceProcess::State::send_command_briefly(const Command& command) {
+  if (!try_lock_agent()) return ETIMEDOUT;
+  const AdoptGuard guard(agent_lock);
+  check_wait();
+  return send_locked(command, -1, std::min(overdue_ns, options.command_limit_ns), nullptr);
+}
+
+bool DeviceProcess::State::try_lock_agent() {
+  while (!is_overdue()) {
+    if (agent_lock.try_lock()) return true;
+    std::this_thread::sleep_for(agent_pause);  // another command is under way
+  }
+  return false;
+}
+
+int DeviceProcess::State::send_locked(Command command, int passed, std::uint64_t limit_ns,
+                                      std::uint64_t* value) {
   command.number = ++last_number;
   if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1)), passed))
     return error == EPIPE ? ESRCH : error;
-  Patience patience(options.command_limit_ns);
-  for (;;) {
+  Patience patience(std::min(overdue_ns, limit_ns), AtLimit::goes_on);
+  for (std::uint64_t rest_ns = limit_ns - std::min(overdue_ns, limit_ns);;) {
     Reply reply;
     const auto received =
         receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience);
@@ -249,20 +286,36 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
       // The device has received the command. A lack of memory in this process does not stop it: its
       // answer still arrives.
       const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
-      if (!is_transient || patience.is_over())
-        return error == EPIPE ? ESRCH : is_transient ? ETIMEDOUT : error;
-      std::this_thread::sleep_for(receive_pause);
-      patience.note_wait();
+      if (!is_transient && error != ETIMEDOUT) return error == EPIPE ? ESRCH : error;
+      if (is_transient && !patience.is_over()) {
+        std::this_thread::sleep_for(receive_pause);
+        patience.note_wait();
+        continue;
+      }
+      overdue.store(true);
+      if (rest_ns == 0) return ETIMEDOUT;
+      patience = Patience(std::exchange(rest_ns, 0));
       continue;
     }
     // A late answer to an earlier command that timed out.
     if (reply.number != command.number) continue;
+    overdue.store(false);
     // The agent's error is an errno. Any other value means that the memory was overwritten.
     constexpr int errno_max = 4095;
     if (reply.error < 0 || reply.error > errno_max) return EPROTO;
     if (value != nullptr) *value = reply.value;
     return reply.error;
   }
+}
+
+bool DeviceProcess::State::is_overdue() {
+  // While another thread waits for the answer, that thread notices it.
+  if (!overdue.load() || !agent_lock.try_lock()) return overdue.load();
+  const AdoptGuard guard(agent_lock);
+  Reply reply;
+  while (overdue.load() && receive_message(socket, std::as_writable_bytes(std::span(&reply, 1))))
+    if (reply.number == last_number) overdue.store(false);
+  return overdue.load();
 }
 
 int DeviceProcess::State::send_image(const ModuleImage& image) {
@@ -381,12 +434,20 @@ bool DeviceProcess::has_completed() const {
   return state_->poster.has_completed();
 }
 
+// It is unknown whether the device has executed the command or still will. And if it stayed, each
+// further call would wait for it as long.
+int DeviceProcess::end_if_silent(int error) {
+  if (error != ETIMEDOUT) return error;
+  give_up();
+  return ESRCH;
+}
+
 int DeviceProcess::open_arena(PageSpan pages) {
   Command command;
   command.kind = CommandKind::open_arena;
   command.bytes = pages.bytes();
   command.offset = pages.offset();
-  return state_->send_command(command);
+  return end_if_silent(state_->send_command(command));
 }
 
 int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
@@ -394,7 +455,7 @@ int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
   command.kind = CommandKind::forbid;
   command.address = address;
   command.bytes = bytes;
-  return state_->send_command(command);
+  return state_->send_command_briefly(command);
 }
 
 int DeviceProcess::change_view(const FileView& view, std::size_t owner) {
@@ -421,7 +482,11 @@ int DeviceProcess::forget_entries(std::span<const PageSpan> runs) {
   command.kind = CommandKind::forget_entries;
   command.run_count = runs.size();
   std::ranges::copy(runs, std::begin(command.runs));
-  return state_->send_command(command);
+  return state_->send_command_briefly(command);
+}
+
+bool DeviceProcess::is_overdue() {
+  return state_->is_overdue();
 }
 
 int DeviceProcess::map_file(std::uintptr_t address, std::size_t bytes, int fd, std::uint64_t offset,
@@ -458,7 +523,7 @@ std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
   auto images = copy_modules(address, is_there);
   if (auto* why = std::get_if<std::string>(&images)) return std::move(*why);
   for (const ModuleImage& image : std::get<std::vector<ModuleImage>>(images)) {
-    const int error = state.send_image(image);
+    const int error = end_if_silent(state.send_image(image));
     if (error == ESRCH) return {};
     if (error != 0)
       return fmt::format("device {} cannot have it at its address: errno {}", state.options.ordinal,
@@ -504,7 +569,7 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
       const LockGuard guard(state.modules_lock);
       if (state.find_late_kernel(address)) return 0;  // another thread was faster
       std::uint64_t base = 0;
-      const int error = state.send_command(command, /*passed=*/-1, &base);
+      const int error = end_if_silent(state.send_command(command, /*passed=*/-1, &base));
       if (error == 0) state.late_kernels[address] = address - location->base + base;
       if (error != EINPROGRESS) return error;
     }

@@ -129,9 +129,10 @@ class DeviceProcess final : public TrappedProcess {
   // Whether take_completed() returns some: a look at shared memory. Any thread.
   bool has_completed() const;
 
-  // Agent commands: one at a time, each limited by `command_limit_ns`. Return 0 or an errno (ESRCH:
-  // the process has ended; ETIMEDOUT: no answer).
-  // Opens these pages of the arena (trap/pool_view.h).
+  // Agent commands: one at a time, each limited by `command_limit_ns`. forbid() and
+  // forget_entries() are limited by a second, and do not wait for a process that is overdue. Return
+  // 0 or an errno (ESRCH: the process has ended; ETIMEDOUT: no answer).
+  // Opens these pages of the arena (trap/pool_view.h). Ends a process that does not answer.
   [[nodiscard]] int open_arena(PageSpan pages);
   [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes) override;
   [[nodiscard]] int change_view(const FileView& view, std::size_t owner) override;
@@ -139,13 +140,15 @@ class DeviceProcess final : public TrappedProcess {
   // its own pool, and traps accesses there. Returns as change_view().
   [[nodiscard]] int place(const PlacedPages& placed);
   [[nodiscard]] int forget_entries(std::span<const PageSpan> runs) override;
+  bool is_overdue() override;
   // Maps part of a file in the device's annex; unmap_file() removes it.
   [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
                              std::uint64_t offset, Access access);
   [[nodiscard]] int unmap_file(std::uintptr_t address, std::size_t bytes);
   // Gives the device the module of this address, and the modules that it needs, at the same
   // addresses and with their contents of this moment. Does nothing if the device has it already.
-  // Returns nullopt if that succeeded or the process has ended, otherwise one line with the reason.
+  // Ends a process that does not answer. Returns nullopt if that succeeded or the process has
+  // ended, otherwise one line with the reason.
   std::optional<std::string> adopt_module(std::uintptr_t address);
   // The kernel's address in the device. Returns nullopt if the device is not known to have the
   // module: call load_module_of() first. Does not wait for a module to load.
@@ -167,6 +170,9 @@ class DeviceProcess final : public TrappedProcess {
 
  private:
   explicit DeviceProcess(std::unique_ptr<State> state);
+  // `error`: the result of a command. After ETIMEDOUT ends the process, and returns ESRCH.
+  int end_if_silent(int error);
+
   std::unique_ptr<State> state_;
 };
 

@@ -80,6 +80,19 @@ bool has_ready_pieces(const LaunchBoard& board) {
   return std::ranges::any_of(board.ready, [](const auto& level) { return level.load() != 0; });
 }
 
+// How many pieces no worker has taken.
+int count_ready_pieces(const LaunchBoard& board) {
+  std::uint64_t count = 0;
+  for (const auto& level : board.ready) {
+    for (std::uint64_t ready = level.load(); ready != 0; ready &= ready - 1) {
+      const std::uint64_t ticket = board.slots[std::countr_zero(ready)].ticket.load();
+      const std::uint64_t taken = ticket & 0xffff'ffff;
+      count += (ticket >> 32) - std::min(ticket >> 32, taken);
+    }
+  }
+  return static_cast<int>(std::min<std::uint64_t>(count, std::numeric_limits<int>::max()));
+}
+
 // The workers begin with a launch one after the other, this much apart, in groups of this size.
 constexpr std::uint64_t turn_ns = 100;
 constexpr unsigned turns = 16;
@@ -108,11 +121,12 @@ std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board, unsigned worker) {
     const std::uint32_t posted = board.posted_to_all.load(std::memory_order_relaxed);
     if (std::exchange(last_posted, posted) != posted) spin = Spin(usual_spin_ns);
   } while (!piece && spin.goes_on());
-  // The host may have counted on this worker for another launch.
-  if (board.pollers.fetch_sub(1) == 1 && piece && board.sleepers.load() != 0 &&
-      has_ready_pieces(board)) {
-    futex_wake(board.posted, 1);
-  }
+  // For a launch that it posted since this worker polls, the host has woken fewer sleepers than the
+  // launch has pieces: as many as it saw pollers. Each of those may have taken a piece of another
+  // launch, or none. The last one wakes workers for what is left. It may wake one too many, because
+  // it looks for a piece itself, if it has none, before it sleeps.
+  if (board.pollers.fetch_sub(1) == 1 && board.sleepers.load() != 0)
+    if (const int left = count_ready_pieces(board); left != 0) futex_wake(board.posted, left);
   return piece;
 }
 

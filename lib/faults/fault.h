@@ -14,6 +14,12 @@
 
 namespace wherry::impl {
 
+// How often memory was freed, and access to memory changed.
+struct MemoryChanges {
+  std::uint64_t of_access = 0;  // Audiences::changes()
+  std::uint64_t frees = 0;      // AddressSpace::frees()
+};
+
 // Not shared between threads: one handler at a time has it.
 struct Fault {
   Fault(Processor faulting_processor, Processor page_table, const FaultMessage& fault_message,
@@ -30,8 +36,10 @@ struct Fault {
   // device.
   Processor table;
   FaultMessage message;
-  PageIndex page;                                  // in the arena
-  std::uint64_t taken_ns;                          // when its message was read
+  PageIndex page;          // in the arena
+  std::uint64_t taken_ns;  // when its message was read
+  // Before its message was read. Nothing: unknown.
+  std::optional<MemoryChanges> changes_before = {};
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
   // The slot in which the faulting thread waits, kept by `source`. Null: it waits in Linux, or it
   // handles its own fault.

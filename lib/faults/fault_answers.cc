@@ -1,6 +1,7 @@
 #include "faults/fault_answers.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/log.h"
@@ -49,17 +50,46 @@ void FaultAnswers::let_try_again(Fault& fault) {
 }
 
 void FaultAnswers::refuse(Fault& fault, const char* why) {
+  address_space_.retire(fault.page);
+  refuse(fault, {fault.page, 1}, why);
+}
+
+void FaultAnswers::refuse(Fault& fault, PageSpan dead, const char* why) {
   fault.refused = true;
   count_once(fault);
-  const Processor p = fault.processor;
-  Mapper& mapper = engine_.at(fault.table).mapper;
-  const PageSpan span{fault.page, 1};
-  address_space_.retire(fault.page);
   const std::uint64_t now = clock_();
   end_throttle(fault, now);
-  record_answer(fault, span, now);
-  (void)mapper.forbid(span, fault.waiter);
+  record_answer(fault, {fault.page, 1}, now);
+  forbid(fault, dead);
   // Before the wake: the signal that follows the wake may end the process. A log line never waits.
+  log_refusal(fault, why);
+  (void)engine_.at(fault.table).mapper.wake(dead);
+}
+
+void FaultAnswers::forbid(const Fault& fault, PageSpan pages) {
+  Mapper& mapper = engine_.at(fault.table).mapper;
+  const BlockIndex index = block_of(fault.page);
+  // Another thread may have been given the page meanwhile. forbid() must not change its entry.
+  const auto status = [&] {
+    Block* const state = blocks_.find(index);
+    if (state == nullptr) return mapper.forbid(pages, fault.page).status;  // nothing is mapped
+    const LockedBlock block(index, *state, fault.waiter);
+    const PageMask mapped = block.state.at(fault.table).mapped;
+    const bool is_mapped = !(mapped & PageMask::of(run_in_block(index, pages))).none();
+    return is_mapped ? OpStatus::unsupported : mapper.forbid(pages, fault.page).status;
+  }();
+  // Threads that Linux lets repeat their accesses fault again, and are refused again.
+  if (status == OpStatus::unsupported || status == OpStatus::gone) (void)mapper.hide(pages);
+}
+
+void FaultAnswers::log_refusal(const Fault& fault, const char* why) {
+  // Thousands of lines hide the first ones, and what the program itself writes. After the first
+  // hundred, a line is written whenever the number has doubled.
+  constexpr std::uint64_t lines_max = 100;
+  const std::uint64_t number = refusals_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool is_round = number % lines_max == 0 && std::has_single_bit(number / lines_max);
+  if (number > lines_max && !is_round) return;
+  const Processor p = fault.processor;
   const char* const verb = fault.message.write ? "wrote to" : "read";
   if (p.is_host())
     log_error("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.message.thread, verb,
@@ -67,7 +97,9 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   else
     log_error("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", p.ordinal(),
               fault.message.thread, verb, fault.message.address, why);
-  (void)mapper.wake(span);
+  if (is_round)
+    log_error("{} accesses were refused so far; the next line about one is at number {}", number,
+              2 * number);
 }
 
 void FaultAnswers::begin_throttle(Fault& fault, std::uint64_t now) const {

@@ -2,6 +2,7 @@
 // the fault on the way. Any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -29,8 +30,12 @@ class FaultAnswers {
   void finish(Fault& fault, PageSpan pages);
   // Wakes the thread, which accesses the page again.
   void let_try_again(Fault& fault);
-  // The thread gets SIGBUS or SIGSEGV; `why` goes to the log.
+  // The thread gets SIGBUS or SIGSEGV; `why` goes to the log. The address is never used again.
   void refuse(Fault& fault, const char* why);
+  // The same where no allocation of the whole span around the page is live, or ever will be: other
+  // threads that access it get their signals, too. If thousands do, an answer to each would take
+  // Linux longer than all else: it looks at all threads that wait for each wake.
+  void refuse(Fault& fault, PageSpan dead, const char* why);
 
   // Counts the fault in the counter of its kind, the first time.
   void count_once(Fault& fault) const;
@@ -39,6 +44,9 @@ class FaultAnswers {
   void end_throttle(Fault& fault, std::uint64_t now) const;
 
  private:
+  // Makes later accesses raise a signal.
+  void forbid(const Fault& fault, PageSpan pages);
+  void log_refusal(const Fault& fault, const char* why);
   void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
   void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
                        std::uint64_t now) const;
@@ -48,6 +56,7 @@ class FaultAnswers {
   AddressSpace& address_space_;
   FaultCosts& costs_;
   const Clock clock_;
+  std::atomic<std::uint64_t> refusals_{0};
 };
 
 }  // namespace wherry::impl

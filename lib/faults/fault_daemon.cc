@@ -180,7 +180,9 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       watches = true;
       look_for_a_while();
     }
-    const auto due = earlier(postponed.next_due(), service_.temporary_pins().next_end());
+    TemporaryPins& pins = service_.temporary_pins();
+    const auto pins_wake = pins.wake_time();
+    const auto due = earlier(postponed.next_due(), pins_wake);
     int ready = 0;
     if (watches && spin_end_ns != 0) {
       ready = polled.look();
@@ -193,13 +195,15 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       if (watches) watches = !watchers_.try_rest(handler);
       ready = watches ? polled.wait(due) : polled.wait_for_kick(due);
     }
+    pins.woke(pins_wake);
     if (ready > 0) {
       if (polled.is_kicked()) drain_eventfd(kick);
       if (watches)
         polled.for_each_ready([&](Processor p) {
           const auto& source = current[static_cast<unsigned>(p.index)];
+          const MemoryChanges before = service_.changes();
           if (const auto message = source->read_message()) {
-            Fault fault = service_.take(p, *message);
+            Fault fault = service_.take(p, *message, before);
             fault.source = source;
             answer(std::move(fault));
           }
@@ -209,11 +213,11 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
     // depend on a fault whose message no handler has read yet.
     const std::uint64_t now = now_ns();
     while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
-    const auto pins_end = service_.temporary_pins().next_end();
+    const auto pins_end = pins.next_end();
     if (!pins_end || *pins_end > now) continue;
     // May wait for the locks of blocks.
     if (watches) watchers_.begin_answer();
-    service_.temporary_pins().end_due(now);
+    pins.end_due(now);
     if (watches) watchers_.end_answer();
   }
 }

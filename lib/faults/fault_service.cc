@@ -57,13 +57,15 @@ std::uint64_t FaultService::later(const Fault& fault) const {
   return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
 }
 
-Fault FaultService::take(Processor table, const FaultMessage& message) {
+Fault FaultService::take(Processor table, const FaultMessage& message,
+                         const std::optional<MemoryChanges>& before) {
   const Processor p = shared_.attached != nullptr && table.is_host()
                           ? shared_.attached->processor_of(static_cast<pid_t>(message.thread))
                           : table;
   // Addresses outside the arena are treated as its last page, which is never allocated.
   const PageIndex last = page_at_offset(layout_.bytes()) - 1;
   Fault fault(p, table, message, layout_.page_of(message.address).value_or(last), clock_);
+  fault.changes_before = before;
   if (message.kind_known) answers_.count_once(fault);
   return fault;
 }
@@ -359,18 +361,19 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
 }
 
 FaultService::Continuation FaultService::answer_unallocated(Fault& fault) {
-  if (!stale_faults_.came_back(fault)) {
+  if (!stale_faults_.is_of_freed(fault)) {
     answers_.let_try_again(fault);
     return Later{};
   }
+  const auto dead = address_space_.retire_if_dead(fault.page);
   // The memory has been allocated in the meantime.
-  if (!address_space_.retire_if_dead(fault.page)) return Next::at_once;
-  answers_.refuse(fault, "no live allocation is there (freed, or never allocated)");
+  if (!dead) return Next::at_once;
+  answers_.refuse(fault, *dead, "no live allocation is there (freed, or never allocated)");
   return Later{};
 }
 
 FaultService::Continuation FaultService::answer_foreign(Fault& fault) {
-  if (stale_faults_.came_back(fault))
+  if (stale_faults_.is_of_foreign(fault))
     answers_.refuse(
         fault, "it is another device's memory (cuMemAlloc, or a pool), which it may not access");
   else

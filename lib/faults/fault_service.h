@@ -67,9 +67,12 @@ class FaultService {
         stale_faults_(audiences, address_space, clock),
         temporary_pins_(engine, effects, blocks, policy, clock) {}
 
+  // To be called before a message is read, for take().
+  MemoryChanges changes() const { return {audiences_.changes(), address_space_.frees()}; }
   // Makes a fault of a message, and counts it. `table`: in whose page table the page was not
-  // mapped.
-  Fault take(Processor table, const FaultMessage& message);
+  // mapped. `before`: what changes() was before the message was read; nothing: unknown.
+  Fault take(Processor table, const FaultMessage& message,
+             const std::optional<MemoryChanges>& before = {});
   // Attempts to resolve the fault. Nothing: it is answered, by exactly one wake or signal.
   // Otherwise the time, on the service's clock, at which resolve() must be called again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);

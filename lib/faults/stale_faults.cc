@@ -1,31 +1,137 @@
 #include "faults/stale_faults.h"
 
+#include <algorithm>
+#include <new>
+
 namespace wherry::impl {
 namespace {
 
-// A thread that a wake sends back to its access faults again sooner than that.
-constexpr std::uint64_t soon_ns = 100'000'000;
+// A thread that a wake sends back to its access faults again sooner than that, if it is alone.
+constexpr std::uint64_t soon_alone_ns = 100'000'000;
+// How much longer it may take for each other thread, and in all.
+constexpr std::uint64_t soon_each_ns = 1'000'000;
+constexpr std::uint64_t soon_max_ns = 10'000'000'000;
+// A full table is looked through for old notes this often.
+constexpr std::uint64_t look_pause_ns = 10'000'000;
 
 }  // namespace
 
-bool StaleFaults::came_back(const Fault& fault) {
-  const Changes changes{audiences_.changes(), address_space_.frees()};
+StaleFaults::StaleFaults(const Audiences& audiences, const AddressSpace& address_space, Clock clock,
+                         std::pmr::memory_resource& memory)
+    : audiences_(audiences),
+      address_space_(address_space),
+      clock_(clock),
+      suspects_(places_first, &memory) {}
+
+bool StaleFaults::is_of_freed(const Fault& fault) {
+  if (fault.changes_before && address_space_.was_dead(fault.page, fault.changes_before->frees))
+    return true;
+  return came_back(fault, {0, address_space_.last_free(fault.page)});
+}
+
+bool StaleFaults::is_of_foreign(const Fault& fault) {
+  const Changes now{audiences_.changes(), address_space_.last_free(fault.page)};
+  // An allocation that was made since the message was read makes no difference: before, the memory
+  // was nobody's.
+  const auto& before = fault.changes_before;
+  if (before && now.of_access == before->of_access && now.last_free <= before->frees) return true;
+  return came_back(fault, now);
+}
+
+bool StaleFaults::came_back(const Fault& fault, const Changes& changes) {
   const LockGuard guard(lock_);
-  for (Suspect& suspect : suspects_) {
-    if (suspect.processor != fault.processor || suspect.page != fault.page ||
-        suspect.thread != fault.message.thread)
-      continue;
-    if (suspect.changes == changes) return fault.taken_ns >= suspect.answered_ns;
-    const std::uint64_t now = clock_();
-    suspect.rounds = now - suspect.answered_ns < soon_ns ? suspect.rounds + 1 : 0;
-    if (suspect.rounds == rounds_max) return true;
-    suspect.changes = changes;
-    suspect.answered_ns = now;
+  const std::uint64_t now = clock_();
+  const Suspect fresh{true, fault.processor, fault.message.thread, 0, fault.page, now, changes};
+  Suspect& suspect = place_of(fresh);
+  if (!suspect.exists) {
+    if (make_room(now)) note(fresh);
     return false;
   }
-  suspects_[next_] = {fault.processor, fault.page, fault.message.thread, clock_(), changes};
-  next_ = (next_ + 1) % suspects_.size();
-  return false;
+  if (suspect.page != fault.page) {
+    suspect = fresh;  // the thread's access before this one has ended
+    return false;
+  }
+  if (suspect.changes == changes) {
+    if (fault.taken_ns < suspect.answered_ns) return false;
+  } else {
+    suspect.rounds = now - suspect.answered_ns < soon_ns() ? suspect.rounds + 1 : 0;
+    suspect.changes = changes;
+    suspect.answered_ns = now;
+    if (suspect.rounds < rounds_max) return false;
+  }
+  // The thread gets its signal. Its place is another's.
+  forget(static_cast<std::size_t>(&suspect - suspects_.data()));
+  return true;
+}
+
+std::size_t StaleFaults::home_of(const Suspect& suspect) const {
+  const auto key = (suspect.thread_or_page() << 8) + static_cast<unsigned>(suspect.processor.index);
+  // The upper bits of the product depend on all bits of the key.
+  return ((key * 0x9e37'79b9'7f4a'7c15) >> 32) & (suspects_.size() - 1);
+}
+
+StaleFaults::Suspect& StaleFaults::place_of(const Suspect& suspect) {
+  std::size_t place = home_of(suspect);
+  while (suspects_[place].exists && !suspects_[place].is_of_thread_of(suspect))
+    place = (place + 1) & (suspects_.size() - 1);
+  return suspects_[place];
+}
+
+void StaleFaults::note(const Suspect& suspect) {
+  place_of(suspect) = suspect;
+  ++used_;
+}
+
+void StaleFaults::forget(std::size_t place) {
+  const std::size_t mask = suspects_.size() - 1;
+  suspects_[place].exists = false;
+  --used_;
+  for (std::size_t next = (place + 1) & mask; suspects_[next].exists; next = (next + 1) & mask) {
+    const std::size_t home = home_of(suspects_[next]);
+    // Behind `place`, up to `next`: it stays, because it would be before its home there.
+    if (((next - home) & mask) < ((next - place) & mask)) continue;
+    suspects_[place] = suspects_[next];
+    suspects_[next].exists = false;
+    place = next;
+  }
+}
+
+bool StaleFaults::make_room(std::uint64_t now) {
+  if (!is_crowded()) return true;
+  forget_old(now);
+  // If most places have notes in use, the next look at them all would come soon.
+  if (2 * used_ > suspects_.size()) grow();
+  return !is_crowded();
+}
+
+void StaleFaults::forget_old(std::uint64_t now) {
+  if (now < next_look_ns_) return;
+  next_look_ns_ = now + look_pause_ns;
+  const std::uint64_t soon = soon_ns();
+  for (std::size_t place = 0; place < suspects_.size();) {
+    const Suspect& suspect = suspects_[place];
+    // Another note may take its place.
+    if (suspect.exists && now - suspect.answered_ns > soon)
+      forget(place);
+    else
+      ++place;
+  }
+}
+
+void StaleFaults::grow() {
+  if (suspects_.size() == places_max) return;
+  try {
+    std::pmr::vector<Suspect> larger(2 * suspects_.size(), suspects_.get_allocator());
+    suspects_.swap(larger);
+    used_ = 0;
+    for (const Suspect& suspect : larger)
+      if (suspect.exists) note(suspect);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+std::uint64_t StaleFaults::soon_ns() const {
+  return std::min(soon_alone_ns + used_ * soon_each_ns, soon_max_ns);
 }
 
 }  // namespace wherry::impl

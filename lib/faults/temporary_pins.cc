@@ -15,9 +15,27 @@ constexpr std::uint64_t end_pause_ns = 10'000'000;
 
 }  // namespace
 
-void TemporaryPins::push(const TemporaryPin& pin) {
-  temporary_pins_.push(pin);
+bool TemporaryPins::push(const TemporaryPin& pin) {
+  try {
+    temporary_pins_.push(pin);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   next_end_.store(temporary_pins_.top().until_ns, std::memory_order_relaxed);
+  return true;
+}
+
+std::optional<std::uint64_t> TemporaryPins::wake_time() {
+  const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
+  std::uint64_t wake = next_wake_.load();
+  while (end < wake)
+    if (next_wake_.compare_exchange_weak(wake, end)) return end;
+  return std::nullopt;
+}
+
+void TemporaryPins::woke(std::optional<std::uint64_t> time) {
+  // Another thread may have taken an earlier time since.
+  if (time) next_wake_.compare_exchange_strong(*time, never);
 }
 
 std::optional<TemporaryPins::TemporaryPin> TemporaryPins::pop_due(std::uint64_t now) {
@@ -26,19 +44,14 @@ std::optional<TemporaryPins::TemporaryPin> TemporaryPins::pop_due(std::uint64_t 
   if (temporary_pins_.empty() || temporary_pins_.top().until_ns > now) return std::nullopt;
   const TemporaryPin pin = temporary_pins_.top();
   temporary_pins_.pop();
-  next_end_.store(temporary_pins_.empty() ? ~std::uint64_t{0} : temporary_pins_.top().until_ns,
+  next_end_.store(temporary_pins_.empty() ? never : temporary_pins_.top().until_ns,
                   std::memory_order_relaxed);
   return pin;
 }
 
 bool TemporaryPins::add(const TemporaryPin& pin) {
   const LockGuard guard(lock_);
-  try {
-    push(pin);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  return push(pin);
 }
 
 // Without memory the remote mappings stay until something else changes them.
@@ -62,7 +75,9 @@ void TemporaryPins::end_due(std::uint64_t now) {
     if (effects_.end_temporary_pin(block, pages) || ++pin->tries > end_tries_max) continue;
     pin->until_ns = now + end_pause_ns;
     const LockGuard again(lock_);
-    push(*pin);
+    // Without memory for the next look, some processor may see the pages in another pool for
+    // longer. That costs time, and is as if all looks had been in vain.
+    (void)push(*pin);
   }
 }
 

@@ -35,10 +35,16 @@ class TemporaryPins {
   // When the next pin ends. Nothing: no pin has an end.
   std::optional<std::uint64_t> next_end() const {
     const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
-    return end == ~std::uint64_t{0} ? std::nullopt : std::optional(end);
+    return end == never ? std::nullopt : std::optional(end);
   }
   // Ends the pins whose time has come.
   void end_due(std::uint64_t now) EXCLUDES(lock_);
+
+  // A thread that is about to sleep asks when it has to wake to end pins. Nothing: no pin has an
+  // end, or another thread wakes by then: one suffices. After the sleep it calls woke() with what
+  // it got.
+  std::optional<std::uint64_t> wake_time();
+  void woke(std::optional<std::uint64_t> time);
 
  private:
   struct TemporaryPin {
@@ -50,9 +56,9 @@ class TemporaryPins {
     bool operator<(const TemporaryPin& other) const { return until_ns > other.until_ns; }
   };
 
-  // False: there is no memory.
-  bool add(const TemporaryPin& pin) EXCLUDES(lock_);
-  void push(const TemporaryPin& pin) REQUIRES(lock_);
+  // False: there is no memory for it.
+  [[nodiscard]] bool add(const TemporaryPin& pin) EXCLUDES(lock_);
+  [[nodiscard]] bool push(const TemporaryPin& pin) REQUIRES(lock_);
   std::optional<TemporaryPin> pop_due(std::uint64_t now) EXCLUDES(lock_);
   // Asks the policy which pins of the block have ended, counts and records them. Returns the pages.
   PageMask end(const LockedBlock& block, std::uint64_t now) REQUIRES(block.state.lock);
@@ -69,7 +75,10 @@ class TemporaryPins {
   // The pin that ends first is on top.
   std::priority_queue<TemporaryPin, std::pmr::vector<TemporaryPin>> temporary_pins_ GUARDED_BY(
       lock_){std::less<TemporaryPin>(), std::pmr::vector<TemporaryPin>(&mapped_memory())};
-  std::atomic<std::uint64_t> next_end_{~std::uint64_t{0}};  // the top's end: read without the lock
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
+  std::atomic<std::uint64_t> next_end_{never};  // the top's end: read without the lock
+  // When one of the sleeping threads wakes to end pins.
+  std::atomic<std::uint64_t> next_wake_{never};
 };
 
 }  // namespace wherry::impl

@@ -5,7 +5,10 @@
 
 namespace wherry::impl {
 
-// Relaxed is enough: the count carries no data, and pages are punched before they are given back.
+// Relaxed is enough for most: the counts carry no data, and pages are punched before they are given
+// back. The exception: give_back() frees pages and then looks for a line, wait_for() makes a line
+// and then looks for free pages. One of the two must see what the other has done, so these four
+// steps are sequentially consistent.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 void Capacity::notify_if_crossed(std::uint64_t before, std::uint64_t now) {
@@ -24,17 +27,17 @@ bool Capacity::try_reserve(std::uint64_t pages) {
 }
 
 std::uint64_t Capacity::reserve_some(std::uint64_t most) {
-  std::uint64_t now = reserved_.load(relaxed);
+  std::uint64_t now = reserved_.load();
   std::uint64_t got = 0;
   do {
     got = std::min(most, pages_ - std::min(pages_, now));
-  } while (!reserved_.compare_exchange_weak(now, now + got, relaxed));
+  } while (!reserved_.compare_exchange_weak(now, now + got));
   notify_if_crossed(now, now + got);
   return got;
 }
 
 void Capacity::unreserve(std::uint64_t pages) {
-  reserved_.fetch_sub(pages, relaxed);
+  reserved_.fetch_sub(pages);
 }
 
 void Capacity::give_back(std::uint64_t pages) {

@@ -265,7 +265,9 @@ constexpr std::chrono::milliseconds submit_pause{1};
 class RingBackend final : public PoolBackend {
  public:
   RingBackend(Pools pools, CopyMethod method, std::unique_ptr<IoRing> ring)
-      : PoolBackend(pools, method, ring_slots), ring_(std::move(ring)) {}
+      : PoolBackend(pools, method, ring_slots), ring_(std::move(ring)) {
+    over_.reserve(ring_slots);
+  }
 
   unsigned slots() const override { return ring_slots; }
 
@@ -290,11 +292,10 @@ class RingBackend final : public PoolBackend {
       over_.push_back(transfer_here(slot, transfer, *copy));
       return;
     }
+    const std::uint64_t bytes =
+        transfer.kind == PageTransfer::Kind::create ? 0 : transfer.span.bytes();
     under_way_[slot] = {
-        punches ? 2u : 1u,
-        [bytes = transfer.kind == PageTransfer::Kind::create ? 0 : transfer.span.bytes()](
-            int result) { return impl::status_of(result, bytes); },
-        {slot, OpStatus::ok, false}};
+        punches ? 2u : 1u, bytes, {slot, OpStatus::ok, false}};
   }
 
   void begin(unsigned slot, const ByteTransfer& transfer) override {
@@ -316,26 +317,21 @@ class RingBackend final : public PoolBackend {
       over_.push_back(transfer_here(slot, transfer, copy));
       return;
     }
-    under_way_[slot] = {fetches ? 2u : 1u,
-                        [transfer, copy, watch](int result) mutable {
-                          const bool whole = result == static_cast<int>(transfer.bytes);
-                          if (!whole && watch.saw_one()) result = copy_here(copy);
-                          return PoolBackend::status_of(transfer, result);
-                        },
-                        {slot, OpStatus::ok, false}};
+    under_way_[slot] = {
+        fetches ? 2u : 1u, OfBytes{transfer, copy, watch}, {slot, OpStatus::ok, false}};
   }
 
   TransferResult next() override {
     if (!over_.empty()) {
       const TransferResult outcome = over_.front();
-      over_.pop_front();
+      over_.erase(over_.begin());
       return outcome;
     }
     for (;;) {
       const IoRing::Done done = ring_->wait();
       UnderWay& one = under_way_[done.tag / operations_per_slot];
       if (done.tag % operations_per_slot == 0) {
-        one.outcome.status = one.meaning(done.result);
+        one.outcome.status = meaning(one, done.result);
       } else {
         one.outcome.released = done.result == 0;
       }
@@ -346,12 +342,28 @@ class RingBackend final : public PoolBackend {
   }
 
  private:
+  struct OfBytes {
+    ByteTransfer transfer;
+    FileCopy copy;
+    FreezeWatch watch;
+  };
+  // Filled while Linux carries out the operations, so filling it must not need memory.
   struct UnderWay {
     unsigned operations = 0;  // not yet reported
-    // Translates the result of the first operation.
-    std::function<OpStatus(int result)> meaning;
+    // The bytes of a transfer of pages that the first operation copies; or a transfer of bytes.
+    std::variant<std::uint64_t, OfBytes> what;
     TransferResult outcome;
   };
+
+  // Translates the result of the first operation.
+  static OpStatus meaning(UnderWay& one, int result) {
+    if (const auto* const bytes = std::get_if<std::uint64_t>(&one.what))
+      return impl::status_of(result, *bytes);
+    auto& [transfer, copy, watch] = std::get<OfBytes>(one.what);
+    const bool whole = result == static_cast<int>(transfer.bytes);
+    if (!whole && watch.saw_one()) result = copy_here(copy);
+    return PoolBackend::status_of(transfer, result);
+  }
 
   // Returns false, and has discarded the operations, if the ring does not accept them.
   bool submit() {
@@ -368,7 +380,8 @@ class RingBackend final : public PoolBackend {
 
   const std::unique_ptr<IoRing> ring_;
   std::array<UnderWay, ring_slots> under_way_;
-  std::deque<TransferResult> over_;  // transfers that were over before they reached the ring
+  // Transfers that were over before they reached the ring. Has room for one in each slot.
+  std::vector<TransferResult> over_;
 };
 
 class PlainBackend final : public PoolBackend {

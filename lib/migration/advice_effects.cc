@@ -56,7 +56,8 @@ AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMas
   if (!ask(own, ViewRequests::Wish::home) || !ask(missing - own, ViewRequests::Wish::see))
     return Shown::declined;
   // In a replay the view has changed already.
-  return enter_shown(block, missing, p).none() ? Shown::yes : Shown::pending;
+  if (enter_shown(block, missing, p).none()) return Shown::yes;
+  return views_.is_overdue(p) ? Shown::declined : Shown::pending;
 }
 
 // A processor's own pool and those of coherent devices, for the host, are where its accesses go
@@ -159,7 +160,7 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
                             });
     }
     if (!sees_some) return true;
-    if (patience.is_over()) return false;
+    if (patience.is_over() || views_.is_overdue(p)) return false;
     views_.wait_until_done(p, apply_limit_ms);
     // The request may have been declined, and the next one would be declined at once, too.
     std::this_thread::sleep_for(take_back_pause);

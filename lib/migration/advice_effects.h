@@ -33,8 +33,10 @@ class AdviceEffects {
       REQUIRES(block.state.lock);
   enum class Shown {
     yes,
-    pending,   // a change of p's view is under way: the caller tries again later
-    declined,  // the request was declined: the pages have to move to the pool that p's view shows
+    pending,  // a change of p's view is under way: the caller tries again later
+    // The request was declined, or p is overdue: the pages have to move to the pool that p's view
+    // shows.
+    declined,
   };
   // Maps the pages that pools hold at p, in whatever pool they are.
   Shown show(const LockedBlock& block, const PageMask& pages, Processor p)
@@ -46,7 +48,7 @@ class AdviceEffects {
   }
   // Call after pages have moved, or after their advice has changed: maps them at the processors
   // that are advised to access them. Returns false if a change of a view is pending for that.
-  // Declined changes do not count.
+  // Declined changes do not count, nor do those of processors that are overdue.
   bool follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
   // The temporary pin of the pages has ended. Changes views of them that show another pool back to
@@ -63,7 +65,8 @@ class AdviceEffects {
   // The program has given this advice on the pages: does what cannot wait for the next fault.
   // Returns true if views are still to be changed; then the caller calls wait_for_views().
   [[nodiscard]] bool apply(PageSpan pages, const AdviceChange& change);
-  // Returns when the views that apply() asked for have changed, at most a second later.
+  // Returns when the views that apply() asked for have changed, at most a second later. Does not
+  // wait for processors that are overdue.
   void wait_for_views();
   // forbid_copies(): read-mostly advice has no effect from now on, and existing copies end.
   // permit_copies(): it has its effect again.
@@ -71,7 +74,7 @@ class AdviceEffects {
   void permit_copies();
   // p may no longer access these pages in other processors' pools: changes p's views of them back
   // to its own pool. Returns false if p may still map some of them, because its views could not be
-  // changed within a second.
+  // changed within a second, or p is overdue.
   bool take_back(std::span<const PageSpan> spans, Processor p);
   // The pages have been freed: withdraws requests to map them, and requests that views of other
   // pools are changed back.

@@ -19,10 +19,12 @@ void InFlightTransfers::begun(PageSpan pages) {
 }
 
 void InFlightTransfers::ended(PageSpan pages) {
+  const std::uint32_t thread = this_thread_id();
   {
     const LockGuard guard(lock_);
     const auto found = std::ranges::find_if(transfers_, [&](const InFlightTransfer& transfer) {
-      return transfer.pages.first == pages.first && transfer.pages.count == pages.count;
+      return transfer.pages.first == pages.first && transfer.pages.count == pages.count &&
+             transfer.thread == thread;
     });
     if (found != transfers_.end()) {
       *found = transfers_.back();

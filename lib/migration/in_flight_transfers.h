@@ -23,7 +23,9 @@ class InFlightTransfers {
  public:
   // The calling thread has begun a transfer of these pages.
   void begun(PageSpan pages) EXCLUDES(lock_);
-  // The transfer of these pages has completed or was aborted. Calls announce().
+  // The transfer of these pages that the calling thread began has completed or was aborted. Other
+  // threads may transfer the same pages at the same time (device memory, which stays where it is).
+  // Calls announce().
   void ended(PageSpan pages) EXCLUDES(lock_);
   // Whether some of these pages are in a live transfer of a thread other than `except`, which
   // cannot wait for itself.

@@ -30,8 +30,13 @@ class ViewRequests {
   // Withdraws earlier `see` requests for these pages at p. Changes that were already made stay.
   // Call it under the block's lock.
   virtual void withdraw(Processor p, BlockIndex block, const PageMask& pages) = 0;
-  // Waits until all earlier requests have been carried out; returns false after `limit_ms`. Do not
-  // call it under a block's lock, nor in a thread that resolves faults.
+  // Whether the processor has left a command without an answer for a second, and has not answered
+  // since. Then its requests stay in the queue, and nobody waits for them. Any thread, also under a
+  // block's lock.
+  virtual bool is_overdue(Processor) { return false; }
+  // Waits until all earlier requests have been carried out, except for those of processors that are
+  // overdue; returns false if there are such, or after `limit_ms`. Do not call it under a block's
+  // lock, nor in a thread that resolves faults.
   virtual bool wait_until_done(int limit_ms) = 0;
   // The same for the requests that concern one processor's view.
   virtual bool wait_until_done(Processor p, int limit_ms) = 0;

@@ -107,16 +107,21 @@ bool ViewSwitcher::wait_until_done(Processor p, int limit_ms) {
 
 bool ViewSwitcher::wait_until_done(int first, int last, int limit_ms) {
   Patience patience(static_cast<std::uint64_t>(limit_ms) * 1'000'000, AtLimit::goes_on);
+  bool all = true;
   for (int p = first; p < last; ++p) {
     Queue& queue = this->queue(Processor{p});
     const LockGuard guard(queue.lock);
     const std::uint64_t awaited = queue.issued;
     for (; queue.completed < awaited; patience.note_wait()) {
       if (patience.is_over()) return false;
+      if (is_overdue(Processor{p})) {
+        all = false;
+        break;
+      }
       queue.changed.wait_for(queue.lock, patience.next_slice());
     }
   }
-  return true;
+  return all;
 }
 
 std::optional<ViewSwitcher::Request> ViewSwitcher::Queue::take(PageMask& pages) {

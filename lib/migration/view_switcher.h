@@ -43,6 +43,9 @@ class ViewSwitcher final : public ViewRequests {
                              Wish wish) override;
   void carry_out(Processor p, BlockIndex block, const PageMask& pages, Wish wish) override;
   void withdraw(Processor p, BlockIndex block, const PageMask& pages) override;
+  bool is_overdue(Processor p) override {
+    return changers_[static_cast<unsigned>(p.index)]->is_overdue();
+  }
   bool wait_until_done(int limit_ms) override;
   bool wait_until_done(Processor p, int limit_ms) override;
 

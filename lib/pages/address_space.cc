@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -10,6 +11,21 @@ namespace wherry::impl {
 namespace {
 
 constexpr std::uint64_t small_unit = pages_per_region * page_size;
+
+// The value of the last stretch that begins before `end`, in a map from offsets, if it reaches
+// beyond the byte at `offset`; nullptr otherwise.
+template <typename Map, typename Bytes>
+auto* last_in(Map& stretches, std::uint64_t offset, std::uint64_t end, Bytes bytes_of) {
+  const auto after = stretches.lower_bound(end);
+  if (after == stretches.begin()) return decltype(&after->second){};
+  auto& [start, value] = *std::prev(after);
+  return start + bytes_of(value) > offset ? &value : nullptr;
+}
+
+template <typename Map, typename Bytes>
+bool overlaps(const Map& stretches, std::uint64_t offset, std::uint64_t bytes, Bytes bytes_of) {
+  return last_in(stretches, offset, offset + bytes, bytes_of) != nullptr;
+}
 
 }  // namespace
 
@@ -33,8 +49,17 @@ void AddressSpace::FreeList::insert(std::uint64_t offset, std::uint64_t bytes) {
       erase(before);
     }
   }
-  by_offset_.emplace(offset, bytes);
-  by_size_.emplace(bytes, offset);
+  add(offset, bytes);
+}
+
+void AddressSpace::FreeList::add(std::uint64_t offset, std::uint64_t bytes) {
+  const auto added = by_offset_.emplace(offset, bytes).first;
+  try {
+    by_size_.emplace(bytes, offset);
+  } catch (const std::bad_alloc&) {
+    by_offset_.erase(added);
+    throw;
+  }
 }
 
 std::optional<std::uint64_t> AddressSpace::FreeList::take(std::uint64_t bytes) {
@@ -88,20 +113,40 @@ std::optional<std::uint64_t> AddressSpace::FreeList::take_aligned(std::uint64_t 
   return std::nullopt;
 }
 
-bool AddressSpace::FreeList::carve(std::uint64_t offset, std::uint64_t bytes) {
+bool AddressSpace::FreeList::carve(std::uint64_t offset, std::uint64_t bytes) noexcept {
   auto stretch = by_offset_.upper_bound(offset);
   if (stretch == by_offset_.begin()) return false;
   --stretch;
   const auto [start, length] = *stretch;
   if (start + length < offset + bytes) return false;
-  erase(stretch);
-  if (start < offset) insert(start, offset - start);
-  if (start + length > offset + bytes) insert(offset + bytes, start + length - offset - bytes);
+  std::pair<std::uint64_t, std::uint64_t> longer{start, offset - start};
+  std::pair<std::uint64_t, std::uint64_t> shorter{offset + bytes, start + length - offset - bytes};
+  if (longer.second < shorter.second) std::swap(longer, shorter);
+  // The longer piece gets the memory that the whole stretch had.
+  auto by_offset = by_offset_.extract(stretch);
+  auto by_size = by_size_.extract({length, start});
+  if (longer.second == 0) return true;
+  by_offset.key() = longer.first;
+  by_offset.mapped() = longer.second;
+  by_offset_.insert(std::move(by_offset));
+  by_size.value() = {longer.second, longer.first};
+  by_size_.insert(std::move(by_size));
+  if (shorter.second == 0) return true;
+  try {
+    add(shorter.first, shorter.second);
+  } catch (const std::bad_alloc&) {
+  }
   return true;
 }
 
+bool AddressSpace::FreeList::overlaps(std::uint64_t offset, std::uint64_t bytes) const {
+  return impl::overlaps(by_offset_, offset, bytes, [](std::uint64_t length) { return length; });
+}
+
 AddressSpace::AddressSpace(std::uint64_t bytes, std::uint64_t device_from)
-    : device_from_(device_from) {
+    : device_from_(device_from),
+      blocks_(round_up(bytes, block_size) / block_size),
+      frees_of_blocks_(Mapping::zeroed(round_up(blocks_ * sizeof(std::uint64_t) + 1, page_size))) {
   large_.insert(0, round_down(bytes, block_size));
 }
 
@@ -185,9 +230,37 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   const Allocation allocation = found->second;
   live_.erase(found);
   attachments_.erase(allocation.id);
-  leaving_.emplace(offset, reserved_bytes(allocation.bytes));
-  frees_.fetch_add(1, std::memory_order_relaxed);
+  leaving_.emplace(offset, Leaving{reserved_bytes(allocation.bytes), allocation.retires});
+  count_free(allocation);
   return allocation;
+}
+
+void AddressSpace::count_free(const Allocation& allocation) {
+  const std::uint64_t number = frees_.fetch_add(1) + 1;
+  const std::uint64_t end = allocation.offset + reserved_bytes(allocation.bytes);
+  if (allocation.bytes >= block_size) {
+    const std::uint64_t last = std::min(end / block_size, blocks_);
+    for (std::uint64_t block = allocation.offset / block_size; block < last; ++block)
+      last_large_free({block}).store(number, std::memory_order_relaxed);
+    return;
+  }
+  for (std::uint64_t at = allocation.offset; at < end; at += small_unit)
+    frees_of_regions_[place_of_region(at)].store(number, std::memory_order_relaxed);
+}
+
+std::uint64_t AddressSpace::last_free(PageIndex page) const {
+  const BlockIndex block = block_of(page);
+  if (block.value >= blocks_) return 0;  // variables, which are never freed
+  const auto& small = frees_of_regions_[place_of_region(offset_of(page))];
+  return std::max(small.load(std::memory_order_relaxed),
+                  last_large_free(block).load(std::memory_order_relaxed));
+}
+
+bool AddressSpace::was_dead(PageIndex page, std::uint64_t frees) const {
+  if (block_of(page).value >= blocks_ || last_free(page) > frees) return false;
+  const ReadGuard guard(lock_);
+  const std::uint64_t start = offset_of(page);
+  return !overlaps(withdrawn_, start, page_size, [](std::uint64_t length) { return length; });
 }
 
 bool AddressSpace::begin_use(std::uint64_t offset, std::uint64_t id) {
@@ -216,8 +289,13 @@ void AddressSpace::end_free(const Allocation& allocation) {
   const auto found = leaving_.find(allocation.offset);
   WHERRY_CHECK(found != leaving_.end(), "offset {:#x} is not being freed", allocation.offset);
   std::uint64_t start = found->first;
-  const std::uint64_t end = start + found->second;
+  const std::uint64_t end = start + found->second.bytes;
+  const bool retires = found->second.retires;
   leaving_.erase(found);
+  if (retires) {
+    retired_.erase(retired_.lower_bound(start), retired_.lower_bound(end));
+    return;
+  }
   // Frees what lies between the retired stretches. A large allocation loses whole 2 MiB pieces
   // around them.
   auto hole = retired_.lower_bound(start);
@@ -243,9 +321,10 @@ std::optional<Allocation> AddressSpace::begin_withdrawal(std::uint64_t offset) {
 
 void AddressSpace::end_withdrawal(const Allocation& allocation) {
   const WriteGuard guard(lock_);
+  withdrawn_.emplace(allocation.offset, reserved_bytes(allocation.bytes));
   live_.erase(allocation.offset);
   attachments_.erase(allocation.id);
-  frees_.fetch_add(1, std::memory_order_relaxed);
+  count_free(allocation);
 }
 
 Allocation AddressSpace::renew(std::uint64_t offset, std::uint64_t bytes) {
@@ -293,11 +372,25 @@ std::vector<PageSpan> AddressSpace::pages_for(unsigned audience) const {
   return pages;
 }
 
-bool AddressSpace::retire_if_dead(PageIndex page) {
+std::optional<PageSpan> AddressSpace::retire_if_dead(PageIndex page) {
   const WriteGuard guard(lock_);
-  if (find_locked(offset_of(page))) return false;
+  const std::uint64_t offset = offset_of(page);
+  if (find_locked(offset)) return std::nullopt;
   retire_locked(page);
-  return true;
+  for (const std::uint64_t unit : {block_size, small_unit})
+    if (const std::uint64_t start = round_down(offset, unit); is_dead(start, unit))
+      return PageSpan{page_at_offset(start), unit / page_size};
+  return PageSpan{page, 1};
+}
+
+bool AddressSpace::is_dead(std::uint64_t offset, std::uint64_t bytes) const {
+  const auto live_bytes = [](const Allocation& one) { return reserved_bytes(one.bytes); };
+  const auto leaving_bytes = [](const Leaving& one) { return one.bytes; };
+  return !overlaps(live_, offset, bytes, live_bytes) &&
+         !overlaps(leaving_, offset, bytes, leaving_bytes) &&
+         !overlaps(withdrawn_, offset, bytes, [](std::uint64_t length) { return length; }) &&
+         !large_.overlaps(offset, bytes) && !small_managed_.overlaps(offset, bytes) &&
+         !small_device_.overlaps(offset, bytes);
 }
 
 void AddressSpace::retire(PageIndex page) {
@@ -305,13 +398,24 @@ void AddressSpace::retire(PageIndex page) {
   retire_locked(page);
 }
 
+// Called for threads that wait for an answer, so it must not fail where memory is short.
 void AddressSpace::retire_locked(PageIndex page) {
   const std::uint64_t stretch = round_down(offset_of(page), small_unit);
   // Free addresses are removed from the free lists. Addresses of an allocation that is live or
   // leaving are left out when it ends.
   if (small_managed_.carve(stretch, small_unit) || small_device_.carve(stretch, small_unit)) return;
   if (large_.carve(round_down(stretch, block_size), block_size)) return;
-  retired_.insert(stretch);
+  Allocation* const live = last_in(live_, stretch, stretch + small_unit,
+                                   [](const Allocation& one) { return reserved_bytes(one.bytes); });
+  Leaving* const leaving = last_in(leaving_, stretch, stretch + small_unit,
+                                   [](const Leaving& one) { return one.bytes; });
+  // Others were retired before.
+  if (live == nullptr && leaving == nullptr) return;
+  try {
+    retired_.insert(stretch);
+  } catch (const std::bad_alloc&) {
+    (live != nullptr ? live->retires : leaving->retires) = true;
+  }
 }
 
 }  // namespace wherry::impl

@@ -8,6 +8,7 @@
 // table holds a trap for it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -19,6 +20,7 @@
 #include "base/lock.h"
 #include "base/page.h"
 #include "base/processor.h"
+#include "os/memory/mapping.h"
 #include "pages/audiences.h"
 
 namespace wherry::impl {
@@ -44,6 +46,7 @@ struct Allocation {
   Ownership owner;
   bool is_variable = false;  // a module's variable: never freed
   bool withdraws = false;    // since begin_withdrawal()
+  bool retires = false;      // its addresses are not reused
 
   // The whole pages of the allocation, which advice and migration apply to.
   PageSpan pages() const {
@@ -87,7 +90,14 @@ class AddressSpace {
   // this size: it gets a new id and no attachment. Returns it. Requires: as many pages as before.
   Allocation renew(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
   // How many allocations have been freed.
-  std::uint64_t frees() const { return frees_.load(std::memory_order_relaxed); }
+  std::uint64_t frees() const { return frees_.load(); }
+  // What frees() was after the last free of an allocation at the page; 0: there was none. It may
+  // be the number of a later free elsewhere.
+  std::uint64_t last_free(PageIndex page) const;
+  // Whether the page belonged to no live allocation when frees() was `frees`, and belongs to none
+  // since. False also for pages outside the arena, and for those of withdrawn allocations.
+  // Requires: it belongs to no live one now.
+  bool was_dead(PageIndex page, std::uint64_t frees) const EXCLUDES(lock_);
   // Prevents end_free() of the allocation with this id, which contains the byte at `offset`, until
   // end_use(). For callers that work on its pages without a lock. False: the allocation is no
   // longer live, and the call has no effect.
@@ -116,8 +126,10 @@ class AddressSpace {
   // The pages of every live allocation of the audience.
   std::vector<PageSpan> pages_for(unsigned audience) const EXCLUDES(lock_);
   // Ensures that the 64 KiB around a page that belongs to no live allocation are never reused.
-  // False: the page is live, and nothing was done.
-  bool retire_if_dead(PageIndex page) EXCLUDES(lock_);
+  // Returns a span around the page, inside its block, in which no allocation is live, is being
+  // freed, or will ever be placed. Nothing: the page is live, and nothing was done. Where memory is
+  // short, neither this nor retire() fails: more addresses than the 64 KiB are not reused.
+  std::optional<PageSpan> retire_if_dead(PageIndex page) EXCLUDES(lock_);
   // Ensures that the 64 KiB around a page are not reused after their allocation is freed.
   void retire(PageIndex page) EXCLUDES(lock_);
 
@@ -138,11 +150,16 @@ class AddressSpace {
     // The same at the first offset with such an address (see allocate_aligned()).
     std::optional<std::uint64_t> take_aligned(std::uint64_t bytes, std::uint64_t alignment,
                                               std::uint64_t base);
-    // Removes exactly this stretch. False: not all of it is free, and nothing was done.
-    bool carve(std::uint64_t offset, std::uint64_t bytes);
+    // Removes exactly this stretch. False: not all of it is free, and nothing was done. Does not
+    // throw: what is left of a free stretch may be two pieces, and where there is no memory for the
+    // second one, the shorter of the two is lost.
+    bool carve(std::uint64_t offset, std::uint64_t bytes) noexcept;
+    // Whether some of these bytes are free.
+    bool overlaps(std::uint64_t offset, std::uint64_t bytes) const;
 
    private:
     void erase(std::map<std::uint64_t, std::uint64_t>::iterator stretch);
+    void add(std::uint64_t offset, std::uint64_t bytes);
 
     std::map<std::uint64_t, std::uint64_t> by_offset_;           // offset -> bytes
     std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (bytes, offset)
@@ -160,6 +177,17 @@ class AddressSpace {
   void give_back(std::uint64_t offset, std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
   std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
   void retire_locked(PageIndex page) REQUIRES(lock_);
+  // Whether no allocation at these bytes is live or is being freed, none will ever be placed there,
+  // and they have not become memory that is not managed.
+  bool is_dead(std::uint64_t offset, std::uint64_t bytes) const REQUIRES(lock_);
+  // The allocation is no longer live.
+  void count_free(const Allocation& allocation) REQUIRES(lock_);
+  std::atomic_ref<std::uint64_t> last_large_free(BlockIndex block) const {
+    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(frees_of_blocks_.data())[block.value]);
+  }
+  std::size_t place_of_region(std::uint64_t offset) const {
+    return offset / (pages_per_region * page_size) % frees_of_regions_.size();
+  }
 
   mutable SharedMutex lock_{LockOrder::address_space};
   const std::uint64_t device_from_;
@@ -170,12 +198,23 @@ class AddressSpace {
   FreeList small_device_ GUARDED_BY(lock_);
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
   std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of live allocations, by id
-  std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes
+  struct Leaving {
+    std::uint64_t bytes;   // reserved
+    bool retires = false;  // Allocation::retires
+  };
+  std::map<std::uint64_t, Leaving> leaving_ GUARDED_BY(lock_);  // by offset
   std::vector<std::uint64_t> in_use_ GUARDED_BY(lock_);  // ids, one entry for each begin_use()
+  std::map<std::uint64_t, std::uint64_t> withdrawn_ GUARDED_BY(lock_);  // offset -> bytes
   // Retired 64 KiB stretches inside allocations that are live or leaving.
   std::set<std::uint64_t> retired_ GUARDED_BY(lock_);
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
-  std::atomic<std::uint64_t> frees_{0};  // changes under lock_
+  // These change under lock_, and are read without it.
+  std::atomic<std::uint64_t> frees_{0};
+  // For each block the number of the last free of a large allocation there, and for each region the
+  // number of the last free of a small one. Several regions share a number.
+  const std::uint64_t blocks_;
+  const Mapping frees_of_blocks_;
+  std::array<std::atomic<std::uint64_t>, 4096> frees_of_regions_{};
 };
 
 }  // namespace wherry::impl

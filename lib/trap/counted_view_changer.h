@@ -20,6 +20,7 @@ class CountedViewChanger final : public ViewChanger {
     mapper_.count_others(runs.size());
     return real_.forget_entries(runs);
   }
+  bool is_overdue() override { return real_.is_overdue(); }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
  private:

@@ -22,7 +22,9 @@ constexpr std::uint64_t host_limit_ns = 30'000'000'000;
 // A process that does not change its protection within this time is stopped, or hangs, and the host
 // ends it.
 constexpr std::uint64_t change_limit_ns = 5'000'000'000;
-constexpr std::uint64_t claim_limit_ns = 30'000'000'000;
+// How often a sleeping thread looks for a free slot by itself: the thread that was woken for it may
+// have got another one, or have ended.
+constexpr int look_for_slot_ms = 200;
 
 void set_state(FaultSlot& slot, FaultSlot::State state) {
   slot.state.store(state, std::memory_order_release);
@@ -46,33 +48,66 @@ void change(FaultSlot& slot, const PageTable& page_table) {
   set_state(slot, FaultSlot::done);
 }
 
-FaultSlot* claim_slot(FaultBoard& board) {
-  for (Patience patience(claim_limit_ns); !patience.is_over(); patience.note_wait()) {
-    for (FaultSlot& slot : board.slots) {
-      std::uint32_t expected = FaultSlot::free;
-      if (!slot.state.compare_exchange_strong(expected, FaultSlot::filling,
-                                              std::memory_order_acquire))
-        continue;
-      slot.given_up.store(false, std::memory_order_relaxed);
-      return &slot;
-    }
-    // All slots are in use. Answers free them.
-    futex_wait(board.slots[0].state, board.slots[0].state.load(), 1);
+FaultSlot* try_claim_slot(FaultBoard& board) {
+  for (FaultSlot& slot : board.slots) {
+    std::uint32_t expected = FaultSlot::free;
+    if (!slot.state.compare_exchange_strong(expected, FaultSlot::filling,
+                                            std::memory_order_acquire))
+      continue;
+    slot.given_up.store(false, std::memory_order_relaxed);
+    return &slot;
   }
   return nullptr;
 }
 
+// Whether there are more free slots than threads ahead.
+bool has_slot_beyond(const FaultBoard& board, std::uint32_t ahead) {
+  std::uint32_t free = 0;
+  for (const FaultSlot& slot : board.slots)
+    free += slot.state.load(std::memory_order_relaxed) == FaultSlot::free ? 1 : 0;
+  return free > ahead;
+}
+
+// If all slots are in use, sleeps until one becomes free. Each slot that becomes free wakes one
+// thread: if thousands of threads looked for a slot by themselves, the handlers would hardly run.
+// A thread leaves as many free slots as others sleep: else threads that fault again and again would
+// take every slot before a woken thread runs.
+FaultSlot* claim_slot(FaultBoard& board, FaultLimit limit) {
+  const std::uint32_t asleep = board.sleepers.load();
+  if (asleep == 0 || has_slot_beyond(board, asleep))
+    if (FaultSlot* const slot = try_claim_slot(board)) return slot;
+  Patience patience(host_limit_ns);
+  for (std::uint32_t last_freed = board.freed.load();; patience.note_wait()) {
+    const std::uint32_t ahead = board.sleepers.fetch_add(1);
+    const std::uint32_t freed = board.freed.load();
+    // A slot that becomes free after this look changes `freed`, which futex_wait() compares, or the
+    // thread that frees it sees the sleeper.
+    FaultSlot* slot = has_slot_beyond(board, ahead) ? try_claim_slot(board) : nullptr;
+    if (slot == nullptr) {
+      futex_wait(board.freed, freed, look_for_slot_ms);
+      slot = try_claim_slot(board);
+    }
+    board.sleepers.fetch_sub(1);
+    if (slot != nullptr) return slot;
+    // Others get answers. So this thread gets its turn.
+    if (std::exchange(last_freed, freed) != freed) patience = Patience(host_limit_ns);
+    if (limit == FaultLimit::bounded && patience.is_over()) return nullptr;
+  }
+}
+
 // Frees an answered slot. The thread does that, or the host if the thread has given up.
-bool take_answer(FaultSlot& slot) {
+void take_answer(FaultBoard& board, FaultSlot& slot) {
   std::uint32_t expected = FaultSlot::answered;
-  return slot.state.compare_exchange_strong(expected, FaultSlot::free, std::memory_order_acq_rel);
+  if (!slot.state.compare_exchange_strong(expected, FaultSlot::free)) return;
+  board.freed.fetch_add(1);
+  if (board.sleepers.load() != 0) futex_wake(board.freed, 1);
 }
 
 }  // namespace
 
 bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
                 FaultLimit limit, const PageTable* page_table) {
-  FaultSlot* slot = claim_slot(board);
+  FaultSlot* const slot = claim_slot(board, limit);
   if (slot == nullptr) return false;
   slot->address = address;
   slot->thread = this_thread_id();
@@ -92,12 +127,12 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
     if (std::exchange(attentions, now) != now) patience = Patience(host_limit_ns);
     if (state == FaultSlot::answered) {
       const bool refused = slot->refused;
-      (void)take_answer(*slot);
+      take_answer(board, *slot);
       return !refused;
     }
   }
   slot->given_up.store(true);
-  (void)take_answer(*slot);
+  take_answer(board, *slot);
   return false;
 }
 
@@ -113,11 +148,14 @@ void change_protection_for_host(FaultBoard& board, const PageTable& page_table) 
 
 std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
-  for (unsigned i = 0; i < FaultBoard::slots_max; ++i) {
+  const unsigned first = next_.load(std::memory_order_relaxed);
+  for (unsigned turn = 0; turn < FaultBoard::slots_max; ++turn) {
+    const unsigned i = (first + turn) % FaultBoard::slots_max;
     FaultSlot& slot = board_.slots[i];
     std::uint32_t expected = FaultSlot::posted;
     if (!slot.state.compare_exchange_strong(expected, FaultSlot::taken, std::memory_order_acquire))
       continue;
+    next_.store(i + 1, std::memory_order_relaxed);
     FaultMessage message;
     message.address = slot.address;
     message.thread = slot.thread;
@@ -139,7 +177,7 @@ void BoardSource::answered(const FaultMessage& message, bool refused) const {
   FaultSlot& slot = board_.slots[message.slot];
   slot.refused = refused;
   set_state(slot, FaultSlot::answered);
-  if (slot.given_up.load()) (void)take_answer(slot);
+  if (slot.given_up.load()) take_answer(board_, slot);
 }
 
 int BoardProtector::protect(PageSpan span, Access access, HugeEntries entries, FaultSlot* waiter) {

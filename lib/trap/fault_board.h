@@ -53,6 +53,9 @@ struct alignas(64) FaultSlot {
 struct FaultBoard {
   static constexpr unsigned slots_max = 126;
 
+  // Changes whenever a slot becomes free. Threads that find no free slot sleep on it.
+  alignas(64) std::atomic<std::uint32_t> freed{0};
+  std::atomic<std::uint32_t> sleepers{0};  // on `freed`, or about to
   FaultSlot changes;  // of change_protection_for_host(); always free, taken, asked or done
   FaultSlot slots[slots_max];
 };
@@ -60,7 +63,7 @@ struct FaultBoard {
 // ---- In the process whose threads fault
 
 enum class FaultLimit {
-  bounded,  // the thread waits at most 30 s while no handler attends to its fault
+  bounded,  // the thread waits at most 30 s while no slot is free, and while no handler attends
   endless,  // the thread waits as long as its process lives, which ends with the host
 };
 // Posts the fault of the calling thread and waits for the answer. Returns true if the access is to
@@ -90,6 +93,9 @@ class BoardSource final : public FaultSource {
   const std::shared_ptr<void> owner_;
   FaultBoard& board_;
   const Fd& notifier_;
+  // The slot after the one that was read last. The slots are read in turns: a slot that is filled
+  // again and again must not keep a handler from the others.
+  mutable std::atomic<unsigned> next_{0};
 };
 
 // Changes page protections of a device process: the thread in the slot `waiter` makes the change if

@@ -67,8 +67,14 @@ class Mapper {
   [[nodiscard]] virtual OpResult split_folios(PageSpan span) {
     return {span.empty() ? OpStatus::ok : OpStatus::unsupported, 0};
   }
-  // Makes every later access raise SIGBUS or SIGSEGV. For addresses that are never allocated again.
-  [[nodiscard]] virtual OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) = 0;
+  // Makes every later access raise SIGBUS or SIGSEGV, or fault, so that it is refused again. For
+  // addresses that are never allocated again. Requires: the processor has mapped none of the pages.
+  // If `page` is forbidden already, the others may stay as they are. Returns `unsupported`, or
+  // `gone`, if Linux cannot do that by an entry; then the caller calls hide().
+  [[nodiscard]] virtual OpResult forbid(PageSpan span, PageIndex page) = 0;
+  // The same by a mapping that permits no access. Called without the block's lock, because the
+  // process itself makes it, which may take as long as a command to it. Pages may be mapped.
+  [[nodiscard]] virtual OpResult hide(PageSpan span) = 0;
   // Lets the threads that sleep on a fault in `span` repeat their accesses.
   [[nodiscard]] virtual OpResult wake(PageSpan span) = 0;
 };

@@ -18,7 +18,8 @@ class NoPageTable final : public Mapper {
   OpResult map_whole(PageSpan, FaultSlot*) override { never_asked(); }
   OpResult write_protect(PageSpan, FaultSlot*) override { never_asked(); }
   OpResult write_unprotect(PageSpan, FaultSlot*) override { never_asked(); }
-  OpResult forbid(PageSpan, FaultSlot*) override { never_asked(); }
+  OpResult forbid(PageSpan, PageIndex) override { never_asked(); }
+  OpResult hide(PageSpan) override { never_asked(); }
   OpResult wake(PageSpan) override { never_asked(); }
 
  private:

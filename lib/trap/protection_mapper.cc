@@ -185,9 +185,15 @@ OpResult ProtectionMapper::write_unprotect(PageSpan span, FaultSlot* waiter) {
   return change(span, Access::write, HugeEntries::unchanged, waiter);
 }
 
-// An access faults as before, and is refused again.
-OpResult ProtectionMapper::forbid(PageSpan span, FaultSlot* waiter) {
-  return close(span, waiter);
+// The process has no access to pages that are not mapped. So each access faults, and is refused.
+OpResult ProtectionMapper::forbid(PageSpan span, PageIndex) {
+  return {OpStatus::ok, span.bytes()};
+}
+
+// The thread whose fault was refused gets its signal in any case (FaultSource::answered()). Others
+// keep the access that they have.
+OpResult ProtectionMapper::hide(PageSpan span) {
+  return {OpStatus::ok, span.bytes()};
 }
 
 // Each thread waits for the answer to its own fault (FaultSource::answered()).

@@ -58,7 +58,8 @@ class ProtectionMapper final : public Mapper {
   OpResult map_whole(PageSpan block, FaultSlot* waiter = nullptr) override;
   OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) override;
-  OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult forbid(PageSpan span, PageIndex page) override;
+  OpResult hide(PageSpan span) override;
   OpResult wake(PageSpan span) override;
   // Adds changes that were not made by this mapper, and that may have split mappings too.
   void count_others(std::uint64_t changes);

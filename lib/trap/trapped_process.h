@@ -37,7 +37,10 @@ class TrappedProcess {
   // userfaultfd, returns only after the remap event has been read.
   [[nodiscard]] virtual int change_view(const FileView& view, std::size_t owner) = 0;
   // Removes the page table entries of these runs of arena pages, at most ViewChanger::runs_max.
+  // Waits as ViewChanger::forget_entries() says.
   [[nodiscard]] virtual int forget_entries(std::span<const PageSpan> runs) = 0;
+  // As ViewChanger::is_overdue().
+  virtual bool is_overdue() = 0;
 
   // Kills the process without waiting.
   virtual void kill() = 0;

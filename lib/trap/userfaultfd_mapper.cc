@@ -150,16 +150,35 @@ OpResult UserfaultfdMapper::split_folios(PageSpan span) {
   });
 }
 
-OpResult UserfaultfdMapper::forbid(PageSpan span, FaultSlot*) {
-  const OpResult poisoned = with_uffd([&](const Userfaultfd& uffd) {
-    const OpResult first = uffd.poison(address(span), span.bytes());
-    if (first.status != OpStatus::occupied) return first;
-    // Where a write-protected page has left, Linux keeps a marker, which counts as a page.
-    (void)uffd.write_unprotect(address(span), span.bytes());
-    return uffd.poison(address(span), span.bytes());
+OpResult UserfaultfdMapper::forbid(PageSpan span, PageIndex page) {
+  return with_uffd([&](const Userfaultfd& uffd) -> OpResult {
+    const PageSpan asked{page, 1};
+    OpResult poisoned = uffd.poison(address(asked), page_size);
+    if (poisoned.status == OpStatus::occupied) {
+      // Where a write-protected page has left, Linux keeps a marker, which counts as a page.
+      (void)uffd.write_unprotect(address(span), span.bytes());
+      poisoned = uffd.poison(address(asked), page_size);
+      // It was poisoned before.
+      if (poisoned.status == OpStatus::occupied) return {OpStatus::ok, span.bytes()};
+    }
+    if (!poisoned) return poisoned;
+    // Pages after one that was poisoned before may be left out: accesses to them fault.
+    for (const PageSpan rest :
+         {PageSpan{span.first, page - span.first}, PageSpan{page + 1, span.end() - (page + 1)}})
+      if (!rest.empty()) (void)uffd.poison(address(rest), rest.bytes());
+    return {OpStatus::ok, span.bytes()};
   });
-  if (poisoned || poisoned.status == OpStatus::process_gone) return poisoned;
-  return {forbid_(address(span), span.bytes()) == 0 ? OpStatus::ok : OpStatus::process_gone, 0};
+}
+
+OpResult UserfaultfdMapper::hide(PageSpan span) {
+  switch (hide_(address(span), span.bytes())) {
+    case 0:
+      return {OpStatus::ok, span.bytes()};
+    case ENOMEM:
+      return {OpStatus::no_memory, 0};
+    default:
+      return {OpStatus::process_gone, 0};
+  }
 }
 
 OpResult UserfaultfdMapper::wake(PageSpan span) {

@@ -19,13 +19,13 @@ namespace wherry::impl {
 
 class UserfaultfdMapper final : public Mapper {
  public:
-  // `layout` outlives the mapper. `forbid` makes a range inaccessible where Linux cannot
+  // `layout` outlives the mapper. `hide` makes a range inaccessible where Linux cannot
   // poison pages; it returns 0 or an errno. `end_process` ends a device process whose accesses
   // cannot be trapped any more; empty: the mapper is the host's.
   UserfaultfdMapper(const ArenaLayout& layout,
-                    std::function<int(std::uintptr_t address, std::size_t bytes)> forbid,
+                    std::function<int(std::uintptr_t address, std::size_t bytes)> hide,
                     std::function<void()> end_process = {})
-      : layout_(layout), forbid_(std::move(forbid)), end_process_(std::move(end_process)) {}
+      : layout_(layout), hide_(std::move(hide)), end_process_(std::move(end_process)) {}
 
   // `process`: the process that created the userfaultfd; 0: this one.
   void attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process = 0) EXCLUDES(lock_);
@@ -43,7 +43,8 @@ class UserfaultfdMapper final : public Mapper {
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult remove_entries(PageSpan block) override;
   OpResult split_folios(PageSpan span) override;
-  OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult forbid(PageSpan span, PageIndex page) override;
+  OpResult hide(PageSpan span) override;
   OpResult wake(PageSpan span) override;
 
  private:
@@ -57,7 +58,7 @@ class UserfaultfdMapper final : public Mapper {
   OpStatus trap_again(const Userfaultfd& uffd, PageSpan block) const;
 
   const ArenaLayout& layout_;
-  const std::function<int(std::uintptr_t, std::size_t)> forbid_;
+  const std::function<int(std::uintptr_t, std::size_t)> hide_;
   const std::function<void()> end_process_;
   SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone

@@ -57,6 +57,15 @@ int DeviceViewChanger::forget_entries(std::span<const PageSpan> runs) {
   return process()->forget_entries(runs);
 }
 
+// Called under locks that come later in the order. So it does not wait for the lock, which is held
+// only while the pointer is read or replaced.
+bool DeviceViewChanger::is_overdue() {
+  if (!lock_.try_lock()) return was_overdue_.load();
+  const AdoptGuard guard(lock_);
+  was_overdue_.store(process_ && process_->is_overdue());
+  return was_overdue_.load();
+}
+
 std::uint64_t DeviceViewChanger::count_mappings() {
   return impl::count_mappings(process()->pid());
 }

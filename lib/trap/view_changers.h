@@ -1,6 +1,7 @@
 // ViewChanger for the host, which changes its own mappings, and for a device, whose agent does it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -48,12 +49,14 @@ class DeviceViewChanger final : public ViewChanger {
 
   int change_view(PageSpan span, Processor owner) override EXCLUDES(lock_);
   int forget_entries(std::span<const PageSpan> runs) override EXCLUDES(lock_);
+  bool is_overdue() override;
   std::uint64_t count_mappings() override EXCLUDES(lock_);
 
  private:
   const ArenaLayout& layout_;
   mutable Mutex lock_{LockOrder::view_changer};
   std::shared_ptr<TrappedProcess> process_ GUARDED_BY(lock_);
+  std::atomic<bool> was_overdue_{false};  // at the last look
 };
 
 }  // namespace wherry::impl

@@ -168,6 +168,31 @@ TEST_CASE("A device stops working while its host is stopped, and continues with 
   }
 }
 
+TEST_CASE("A stopped device is overdue after a second, until it answers") {
+  TestArena arena;
+  TestDevice device(arena);
+  const impl::PageSpan pages{{0}, 1};
+  REQUIRE(device.process().forget_entries({&pages, 1}) == 0);
+  CHECK_FALSE(device.process().is_overdue());
+  REQUIRE(::kill(device.pid(), SIGSTOP) == 0);
+  CHECK(device.process().forget_entries({&pages, 1}) == ETIMEDOUT);
+  CHECK(device.process().is_overdue());
+  // Nobody waits for it again.
+  for (int i = 0; i < 1000; ++i) REQUIRE(device.process().forget_entries({&pages, 1}) == ETIMEDOUT);
+  CHECK(device.process().forbid(arena.base(), impl::page_size) == ETIMEDOUT);
+  REQUIRE(::kill(device.pid(), SIGCONT) == 0);
+  REQUIRE(comes_true([&] { return !device.process().is_overdue(); }));
+  CHECK(device.process().forget_entries({&pages, 1}) == 0);
+}
+
+TEST_CASE("A stopped device that must answer is ended, so that nobody waits for it again") {
+  TestArena arena;
+  TestDevice device(arena, 0, 2, nullptr, /*command_limit_ns=*/200'000'000);
+  REQUIRE(::kill(device.pid(), SIGSTOP) == 0);
+  CHECK(device.process().open_arena(TestDevice::twice_open) == ESRCH);
+  CHECK_FALSE(is_running(device.pid()));
+}
+
 TEST_CASE("A host that is killed while it is stopped ends its device, too") {
   Child host([] {
     TestArena arena;

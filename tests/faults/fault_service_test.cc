@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <functional>
+#include <future>
 #include <set>
 #include <span>
 #include <thread>
@@ -122,18 +123,6 @@ TEST_CASE(
     while (now_ns() < *due) std::this_thread::yield();
   CHECK(s.machine.at(1).maps_writable({0}));
   CHECK(s.machine.at(0).holds({600}));
-  CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
-
-  s.machine.waiters.clear();
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
-  // The first answer lets the thread try again, the second one refuses.
-  for (int i = 0; i < 2; ++i) {
-    Fault stray = s.service.take(device, {base + page_size, 1, true, false, false});
-    stray.waiter = &slot;
-    CHECK_FALSE(s.service.resolve(stray));
-  }
-  CHECK(s.machine.at(1).forbids({1}));
   CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
 }
 
@@ -455,6 +444,108 @@ TEST_CASE(
   CHECK(offsets == std::vector<std::uint64_t>{0, 2 * block_size, 3 * block_size});
 }
 
+TEST_CASE("an access that is read after its memory was freed is refused at once") {
+  Setup s;
+  const FaultMessage message{base + 5 * page_size, 7, false, false, false};
+  const MemoryChanges live = s.service.changes();
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const MemoryChanges freed = s.service.changes();
+  // Its message may have been read before the free.
+  Fault stale = s.service.take(device, message, live);
+  CHECK_FALSE(s.service.resolve(stale));
+  CHECK_FALSE(stale.refused);
+  CHECK_FALSE(s.machine.at(1).forbids({5}));
+  Fault fault = s.service.take(host, message, freed);
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(fault.refused);
+  // All the 2 MiB around it are retired, and other threads that sleep there go on, too.
+  for (const std::uint64_t page : {0, 5, 511}) {
+    CHECK(s.machine.at(0).forbids({page}));
+    CHECK(s.woke(host, {page}));
+  }
+  CHECK_FALSE(s.machine.at(0).forbids({512}));
+}
+
+TEST_CASE("only the page is forbidden where its neighbours may be allocated again") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const auto first = s.address_space.allocate(page_size, 0).value();
+  const auto second = s.address_space.allocate(page_size, 0).value();
+  REQUIRE(block_of(first.pages().first) == block_of(second.pages().first));
+  // Between begin_free() and end_free() other pages of the allocation may still be mapped.
+  REQUIRE(s.address_space.begin_free(first.offset));
+  const std::uint64_t at = first.offset;
+  Fault early = s.service.take(host, {base + at, 7, true, false, false}, s.service.changes());
+  CHECK_FALSE(s.service.resolve(early));
+  CHECK(early.refused);
+  CHECK(s.machine.at(0).forbids(page_at_offset(at)));
+  CHECK_FALSE(s.machine.at(0).forbids(page_at_offset(at) + 1));
+  s.address_space.end_free(first);
+  Fault late = s.service.take(host, {base + at, 8, true, false, false}, s.service.changes());
+  CHECK_FALSE(s.service.resolve(late));
+  // The 64 KiB of the first allocation, and nothing of the second.
+  CHECK(s.machine.at(0).forbids(page_at_offset(at) + 15));
+  CHECK_FALSE(s.machine.at(0).forbids(second.pages().first));
+}
+
+TEST_CASE("each of 5,000 threads that access freed memory is refused after two messages at most") {
+  constexpr std::uint32_t threads = 5'000;
+  constexpr std::uint64_t blocks = 4;
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  unsigned refused = 0;
+  // As if all messages had been read before the free: the same thread comes back after all others.
+  for (int round = 0; round < 2; ++round) {
+    refused = 0;
+    for (std::uint32_t thread = 1; thread <= threads; ++thread) {
+      const std::uint64_t page = thread * 17 % (blocks * pages_per_block);
+      Fault fault = s.service.take(device, {base + page * page_size, thread, false, false, false});
+      CHECK_FALSE(s.service.resolve(fault));
+      refused += fault.refused ? 1 : 0;
+    }
+  }
+  CHECK(refused == threads);
+}
+
+TEST_CASE("pages are forbidden under their block's lock, and hidden by their process without it") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  std::vector<std::string> calls;
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation != "forbid" && operation != "hide") return;
+    const bool is_free = std::async(std::launch::async, [&] {
+                           Block& block = s.machine.blocks().at({0});
+                           if (!block.lock.try_lock()) return false;
+                           block.lock.unlock();
+                           return true;
+                         }).get();
+    calls.push_back(operation + (is_free ? " without the lock" : " under the lock"));
+  };
+  s.machine.failures = {{"forbid", OpStatus::unsupported, 0}};
+  s.touch(host, {5});
+  s.touch(host, {5});
+  CHECK(calls == std::vector<std::string>{"forbid under the lock", "hide without the lock"});
+  CHECK(s.machine.at(0).forbids({5}));
+  CHECK(s.woke(host, {5}));
+}
+
+TEST_CASE("a mapped page is hidden, and its entry is not touched") {
+  Setup s;
+  s.touch(host, {5});
+  s.machine.log.clear();
+  // The page is lost, but its state says that it is mapped.
+  REQUIRE(s.machine.at(0).punch({{5}, 1}) == 0);
+  Fault fault = s.service.take(host, {base + 5 * page_size, 1, false, false, false});
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(fault.refused);
+  for (const std::string& line : s.machine.log) CHECK_FALSE(line.starts_with("forbid"));
+  CHECK(s.machine.at(0).forbids({5}));
+}
+
 TEST_CASE("stale messages about freed memory retire no addresses") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
@@ -701,6 +792,24 @@ TEST_CASE("a temporary pin that ends before the pages were mapped ends in the sa
   CHECK(s.machine.at(1).holds({21}));
 }
 
+TEST_CASE("of the threads that sleep, one wakes for the end of the next pin") {
+  Setup s;
+  TemporaryPins& pins = s.service.temporary_pins();
+  CHECK_FALSE(pins.wake_time());
+  REQUIRE(pins.begin({0}, {0, 16}, host, 5'000));
+  const auto first = pins.wake_time();
+  CHECK(first == 5'000);
+  CHECK_FALSE(pins.wake_time());
+  REQUIRE(pins.begin({0}, {16, 16}, host, 3'000));
+  const auto second = pins.wake_time();
+  CHECK(second == 3'000);
+  // A thread that wakes leaves the earlier time to the other one.
+  pins.woke(first);
+  CHECK_FALSE(pins.wake_time());
+  pins.woke(second);
+  CHECK(pins.wake_time() == 3'000);
+}
+
 TEST_CASE("a processor that is advised to access pinned pages still maps them after the pin") {
   Setup s;
   s.switcher.start();
@@ -790,6 +899,38 @@ TEST_CASE("the wait for a processor with accessed-by has a limit") {
   CHECK(s.machine.at(1).maps_writable({5}));
   CHECK_FALSE(s.machine.at(0).maps({5}));
   CHECK(s.woke(device, {5}));
+}
+
+TEST_CASE("a processor with accessed-by that is overdue is not waited for, until it answers") {
+  Setup s;  // the view switcher is not started: no request is carried out
+  s.accessed_by({{0}, 512}, host);
+  const FaultMessage message{base + 5 * page_size, 1, true, false, false};
+  s.machine.at(0).set_overdue(true);
+  Fault fault = s.service.take(device, message);
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(s.woke(device, {5}));
+  CHECK_FALSE(s.machine.at(0).maps({5}));
+  s.machine.at(0).set_overdue(false);
+  Fault next = s.service.take(device, {base + 100 * page_size, 1, true, false, false});
+  CHECK(s.service.resolve(next));
+  // The requests have stayed in the queue.
+  s.switcher.start();
+  REQUIRE(s.switcher.wait_until_done(60'000));
+  CHECK(s.machine.at(0).maps_writable({5}));
+}
+
+TEST_CASE("a fault of a processor whose views cannot change brings the page, and does not wait") {
+  Setup s;
+  s.touch(host, {5});
+  s.prefer({{0}, 512}, Location::host());
+  s.machine.at(1).set_overdue(true);
+  Fault fault = s.service.take(device, {base + 5 * page_size, 1, true, false, false});
+  while (const auto due = s.service.resolve(fault)) {
+    REQUIRE(fault.waited.ns() < 1'000'000'000);
+    while (now_ns() < *due) std::this_thread::yield();
+  }
+  CHECK(s.machine.at(1).maps_writable({5}));
+  CHECK(s.machine.at(1).holds({5}));
 }
 
 TEST_CASE("a processor with accessed-by and no mappings left is not waited for") {

@@ -23,6 +23,19 @@ TEST_CASE("pages are in a transfer until it completes, but not for the thread th
   CHECK_FALSE(transfers.is_live({{13}, 1}));
 }
 
+TEST_CASE("of two threads that transfer the same pages, each ends its own transfer") {
+  InFlightTransfers transfers;
+  transfers.begun({{10}, 4});
+  std::thread([&] {
+    transfers.begun({{10}, 4});
+    CHECK(transfers.is_live({{10}, 4}, this_thread_id()));
+    transfers.ended({{10}, 4});
+  }).join();
+  CHECK(transfers.is_live({{10}, 4}));
+  transfers.ended({{10}, 4});
+  CHECK_FALSE(transfers.is_live({{10}, 4}));
+}
+
 TEST_CASE("a transfer whose thread has ended is dead") {
   InFlightTransfers transfers;
   std::thread([&] { transfers.begun({{10}, 4}); }).join();

@@ -74,6 +74,28 @@ using Changes = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE(
+    "nobody waits for the requests of a processor that is overdue, and they stay in the queue") {
+  Setup s;
+  s.populate({0, 8}, host);
+  std::promise<void> answer;
+  std::future<void> answered = answer.get_future();
+  s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
+    if (operation == "view" && p == device) answered.wait();
+  };
+  REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 8}), Wish::see));
+  s.machine.at(1).set_overdue(true);
+  // Otherwise these would wait for a minute, and their limit would be noticed by the runner.
+  CHECK_FALSE(s.switcher.wait_until_done(device, limit_ms));
+  CHECK_FALSE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.switcher.wait_until_done(other_device, limit_ms));
+  s.machine.at(1).set_overdue(false);
+  answer.set_value();
+  REQUIRE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.machine.at(1).maps_writable({3}));
+  s.check();
+}
+
 TEST_CASE("a processor gets a view of pages where they are, with one change per run") {
   Setup s;
   s.populate({0, 8}, host);

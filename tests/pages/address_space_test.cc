@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 namespace wherry::test::address_space_test {
 
@@ -79,6 +80,56 @@ TEST_CASE("a retired page of a live allocation is excluded when the allocation e
   REQUIRE(b);
   CHECK(b->offset == block_size);
   CHECK_FALSE(space.allocate(1, 0));
+}
+
+TEST_CASE("what is retired around a page is free memory, and never allocated again") {
+  AddressSpace space(3 * block_size);
+  const auto large = space.allocate(block_size, 0).value();
+  const auto small = space.allocate(page_size, 0).value();
+  const auto neighbour = space.allocate(page_size, 0).value();
+  space.end_free(space.begin_free(large.offset).value());
+  const PageSpan all_of_block = block_span(block_of(large.pages().first));
+  CHECK(space.retire_if_dead(large.pages().first + 7) == all_of_block);
+  // Pages of another processor's page table may be refused later.
+  CHECK(space.retire_if_dead(large.pages().first + 300) == all_of_block);
+  const auto leaving = space.begin_free(small.offset).value();
+  CHECK(space.retire_if_dead(small.pages().first) == small.pages());
+  space.end_free(leaving);
+  CHECK(space.retire_if_dead(small.pages().first) == PageSpan{small.pages().first, 16});
+  CHECK_FALSE(space.retire_if_dead(neighbour.pages().first));
+  std::set<std::uint64_t> found;
+  while (const auto next = space.allocate(page_size, 0)) found.insert(next->offset);
+  CHECK_FALSE(found.contains(small.offset));
+  CHECK_FALSE(found.contains(large.offset));
+  CHECK(found.size() == 2 * block_size / 65536 - 2);
+}
+
+TEST_CASE("a page was dead since a moment if nothing there was freed since") {
+  AddressSpace space(8 * block_size);
+  const std::uint64_t start = space.frees();
+  CHECK(space.was_dead({3}, start));
+  const auto small = space.allocate(page_size, 0).value();
+  const auto large = space.allocate(2 * block_size, 0).value();
+  space.end_free(space.begin_free(small.offset).value());
+  const std::uint64_t between = space.frees();
+  space.end_free(space.begin_free(large.offset).value());
+  CHECK_FALSE(space.was_dead(small.pages().first, start));
+  CHECK(space.was_dead(small.pages().first, between));
+  CHECK_FALSE(space.was_dead(large.pages().end() - 1, between));
+  CHECK(space.was_dead(large.pages().end() - 1, space.frees()));
+  // Outside of the arena there may be variables that are not registered yet.
+  CHECK_FALSE(space.was_dead(page_at_offset(8 * block_size), space.frees()));
+}
+
+TEST_CASE("the addresses of a withdrawn allocation have no forbidden neighbours") {
+  AddressSpace space(2 * block_size);
+  const auto memory = space.allocate(block_size, 0).value();
+  const PageIndex page = memory.pages().first + 9;
+  REQUIRE(space.begin_withdrawal(memory.offset));
+  space.end_withdrawal(memory);
+  // The memory is the program's.
+  CHECK_FALSE(space.was_dead(page, space.frees()));
+  CHECK(space.retire_if_dead(page) == PageSpan{page, 1});
 }
 
 TEST_CASE("impossible sizes are refused") {

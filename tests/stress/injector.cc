@@ -75,7 +75,8 @@ class TroubledMapper final : public Mapper {
     return with_delay(injector_, trouble, [&] { return real_.remove_entries(block); });
   }
   OpResult split_folios(PageSpan span) override { return real_.split_folios(span); }
-  OpResult forbid(PageSpan span, FaultSlot* waiter) override { return real_.forbid(span, waiter); }
+  OpResult forbid(PageSpan span, PageIndex page) override { return real_.forbid(span, page); }
+  OpResult hide(PageSpan span) override { return real_.hide(span); }
   OpResult wake(PageSpan span) override {
     return step(Step::wake, span, [&](PageSpan part) { return real_.wake(part); });
   }
@@ -156,7 +157,7 @@ class TroubledPool final : public PoolFile {
     return with_delay(injector_, trouble, [&] { return real_.punch(span); });
   }
   void left(PageSpan span) override { real_.left(span); }
-  Folios folios(PageSpan span, const PageMask& resident) override {
+  impl::Folios folios(PageSpan span, const impl::PageMask& resident) override {
     return real_.folios(span, resident);
   }
   PageSpan folios_around(PageSpan span) const override { return real_.folios_around(span); }
@@ -166,7 +167,7 @@ class TroubledPool final : public PoolFile {
     return with_delay(injector_, trouble, [&] { return real_.split(span); });
   }
   void was_split(PageSpan block) override { real_.was_split(block); }
-  OpStatus rebuild(PageSpan span, const PageMask& resident) override {
+  OpStatus rebuild(PageSpan span, const impl::PageMask& resident) override {
     const Trouble trouble = injector_.trouble_for(Step::split, processor_);
     return with_delay(injector_, trouble, [&] { return real_.rebuild(span, resident); });
   }

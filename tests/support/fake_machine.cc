@@ -161,9 +161,15 @@ OpResult FakeProcessor::split_folios(PageSpan span) {
   return {OpStatus::ok, span.bytes()};
 }
 
-OpResult FakeProcessor::forbid(PageSpan span, FaultSlot* waiter) {
-  machine_.note_waiter(waiter);
+OpResult FakeProcessor::forbid(PageSpan span, PageIndex) {
   return each("forbid", span, [&](PageIndex page) {
+    forbidden_.insert(page);
+    return OpStatus::ok;
+  });
+}
+
+OpResult FakeProcessor::hide(PageSpan span) {
+  return each("hide", span, [&](PageIndex page) {
     forbidden_.insert(page);
     return OpStatus::ok;
   });

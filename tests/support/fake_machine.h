@@ -5,6 +5,7 @@
 // different copies of which one is writable.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -49,7 +50,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult write_unprotect(PageSpan span, FaultSlot* waiter) override;
   OpResult remove_entries(PageSpan block) override;
   OpResult split_folios(PageSpan span) override;
-  OpResult forbid(PageSpan span, FaultSlot* waiter) override;
+  OpResult forbid(PageSpan span, PageIndex page) override;
+  OpResult hide(PageSpan span) override;
   OpResult wake(PageSpan span) override;
   int punch(PageSpan span) override;
   void left(PageSpan) override {}
@@ -66,6 +68,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   bool maps_huge_pages() const override { return true; }
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const PageSpan> runs) override;
+  bool is_overdue() override { return overdue_; }
   std::uint64_t count_mappings() override;
   const std::byte* alias(PageIndex page) const override { return file_.data() + offset_of(page); }
 
@@ -76,6 +79,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
     views_.clear();
   }
 
+  // The process leaves a command without an answer.
+  void set_overdue(bool overdue) { overdue_ = overdue; }
   // A new process replaces it.
   void revive() { dead_ = false; }
 
@@ -136,6 +141,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   std::map<PageIndex, int> views_;
   std::set<PageIndex> forbidden_;
   bool dead_ = false;
+  std::atomic<bool> overdue_ = false;
   unsigned grain_ = 1;
 };
 

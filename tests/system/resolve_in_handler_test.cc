@@ -1,20 +1,17 @@
 // With the mprotect and sigbus traps a thread of the host resolves its own fault in the signal
 // handler, unless the program gave advice. The test looks whether the library's handler threads,
 // which resolve the other faults, use CPU time. (They need not sleep between two faults.)
-#include <dirent.h>
-#include <time.h>
-
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/capabilities.h"
 #include "support/child.h"
+#include "support/handler_time.h"
 #include "support/session.h"
 
 namespace wherry::test::resolve_in_handler_test {
@@ -25,37 +22,6 @@ constexpr std::size_t faults = 256;
 // A handler uses more for a fault, and nothing while it sleeps.
 constexpr std::uint64_t resolution_ns = 1000;
 constexpr CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// The clock of the CPU time of a thread of this process, as pthread_getcpuclockid() returns it.
-clockid_t cpu_clock_of(pid_t thread) {
-  constexpr unsigned per_thread = 4, scheduled = 2;
-  return static_cast<clockid_t>(~static_cast<unsigned>(thread) << 3 | per_thread | scheduled);
-}
-
-// The CPU time that the handler threads have used so far.
-std::uint64_t handler_threads_ns() {
-  constexpr const char* tasks = "/proc/self/task";
-  std::uint64_t used = 0;
-  DIR* const folder = ::opendir(tasks);
-  expect(folder != nullptr, "cannot read the list of threads");
-  while (const dirent* const entry = ::readdir(folder)) {
-    const std::string task = std::string(tasks) + "/" + entry->d_name;
-    if (!first_line(task + "/comm").starts_with("wherry-fault")) continue;
-    timespec time{};
-    expect(::clock_gettime(cpu_clock_of(std::stoi(entry->d_name)), &time) == 0, "no CPU time");
-    used += static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-            static_cast<std::uint64_t>(time.tv_nsec);
-  }
-  ::closedir(folder);
-  return used;
-}
 
 // The kinds of traps with signals in the host that Linux permits here.
 std::vector<const char*> traps() {

@@ -5,6 +5,7 @@
 
 #include "support/child.h"
 #include "support/session.h"
+#include "support/waiting.h"
 #include "support/witness.h"
 
 namespace wherry::test::stopped_device_test {
@@ -38,6 +39,34 @@ TEST_CASE("while one device is stopped, another one gets the remote mappings tha
     expect(::kill(stopped, SIGCONT) == 0, "SIGCONT");
     session.run(0, [at = for_stopped.data()] { at[0] += 1; });
     expect(for_stopped[0] == 2 && for_other[0] == 2, "a write was lost");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+// The library ends a device that has left a command without an answer for 5 s. So the device still
+// lives at the end only if the host has waited for it once, and not at each fault.
+TEST_CASE("a stopped device that is advised to access memory delays the host once", "[system]") {
+  const auto outcome = in_fresh_process([] {
+    const Session session{"capacity=16M,workers=1"};
+    constexpr std::size_t faults = 12;
+    constexpr std::size_t stride = std::size_t{2} << 20;
+    const Managed<std::byte> memory{(faults + 1) * stride};
+    const CUmemLocation first{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    WHERRY_TRY(cuMemAdvise_v2(reinterpret_cast<CUdeviceptr>(memory.data()), memory.bytes(),
+                              CU_MEM_ADVISE_SET_ACCESSED_BY, first));
+    memory[0] = std::byte{1};
+    const pid_t stopped = device_process(0);
+    expect(::kill(stopped, SIGSTOP) == 0, "SIGSTOP");
+    for (std::size_t i = 1; i <= faults; ++i) memory[i * stride] = std::byte{1};
+    expect(process_status(stopped, "State")->starts_with("T"), "the device has been ended");
+    expect(::kill(stopped, SIGCONT) == 0, "SIGCONT");
+    // It answers, and others wait for it again.
+    session.run(0, [at = memory.data()] { at[stride] = std::byte{2}; });
+    expect(memory[stride] == std::byte{2}, "a write was lost");
+    const Witness witness;
+    expect(comes_true([&] { return (witness.mappers(memory.data() + faults * stride) & 2) != 0; }),
+           "the device has no mapping of a page that came while it was stopped");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

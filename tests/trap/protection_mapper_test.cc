@@ -145,7 +145,8 @@ TEST_CASE("pages are filled, mapped, protected and unmapped, and their neighbour
   REQUIRE(s.mapper.copy_protected({{32}, 1}, s.pool.alias({17})));
   CHECK(s.rights({32}) == "r--");
   CHECK(*reinterpret_cast<int*>(s.at({32})) == 5);
-  REQUIRE(s.mapper.forbid({{32}, 1}));
+  REQUIRE(s.mapper.unmap({{32}, 1}));
+  REQUIRE(s.mapper.forbid({{32}, 1}, {32}));
   CHECK(s.rights({32}) == "---");
 }
 

@@ -70,7 +70,8 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   impl::OpResult write_unprotect(impl::PageSpan span, impl::FaultSlot*) override {
     return done(span);
   }
-  impl::OpResult forbid(impl::PageSpan span, impl::FaultSlot*) override { return done(span); }
+  impl::OpResult forbid(impl::PageSpan span, impl::PageIndex) override { return done(span); }
+  impl::OpResult hide(impl::PageSpan span) override { return done(span); }
   impl::OpResult wake(impl::PageSpan span) override { return done(span); }
 
   int punch(impl::PageSpan) override { return 0; }

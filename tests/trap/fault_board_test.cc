@@ -1,0 +1,78 @@
+// Threads that post their faults, where there are more of them than slots.
+#include "trap/fault_board.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "os/process/poll.h"
+
+namespace wherry::test::fault_board_test {
+namespace {
+
+using namespace wherry::impl;
+
+struct Setup {
+  const std::unique_ptr<FaultBoard> board = std::make_unique<FaultBoard>();
+  const Fd notifier = make_semaphore();
+  const BoardSource source{nullptr, *board, notifier};
+
+  void post(unsigned slot) {
+    board->slots[slot].state = FaultSlot::posted;
+    signal_eventfd(notifier);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a slot that is filled again and again does not keep the handler from the others") {
+  Setup s;
+  s.post(0);
+  s.post(5);
+  std::vector<unsigned> read;
+  for (int i = 0; i < 4; ++i) {
+    const auto message = s.source.read_message();
+    REQUIRE(message);
+    read.push_back(message->slot);
+    s.post(message->slot);
+  }
+  CHECK(read == std::vector<unsigned>{0, 5, 0, 5});
+}
+
+TEST_CASE("of many more threads than slots each gets the answer to each of its faults") {
+  Setup s;
+  constexpr unsigned threads = 4 * FaultBoard::slots_max;
+  constexpr int faults = 20;
+  std::atomic<unsigned> wrong{0};
+  std::atomic<unsigned> running{threads};
+  std::vector<std::thread> posting;
+  for (unsigned thread = 0; thread < threads; ++thread)
+    posting.emplace_back([&, thread] {
+      for (int fault = 0; fault < faults; ++fault) {
+        // Odd addresses are refused.
+        const std::uintptr_t address = 2 * thread + static_cast<unsigned>(fault) % 2;
+        const bool repeats =
+            post_fault(*s.board, s.notifier, address, false, FaultLimit::bounded, nullptr);
+        if (repeats != (address % 2 == 0)) ++wrong;
+      }
+      --running;
+    });
+  std::uint64_t answered = 0;
+  while (running != 0) {
+    pollfd polled{s.source.fd(), POLLIN, 0};
+    (void)poll_descriptors({&polled, 1}, 10);
+    const auto message = s.source.read_message();
+    if (!message) continue;
+    (void)s.source.attend(*message);
+    s.source.answered(*message, message->address % 2 != 0);
+    ++answered;
+  }
+  for (std::thread& thread : posting) thread.join();
+  CHECK(wrong == 0);
+  CHECK(answered == threads * faults);
+  CHECK(s.board->sleepers == 0);
+  for (const FaultSlot& slot : s.board->slots) CHECK(slot.state == FaultSlot::free);
+}
+
+}  // namespace wherry::test::fault_board_test
