@@ -294,8 +294,7 @@ class RingBackend final : public PoolBackend {
     }
     const std::uint64_t bytes =
         transfer.kind == PageTransfer::Kind::create ? 0 : transfer.span.bytes();
-    under_way_[slot] = {
-        punches ? 2u : 1u, bytes, {slot, OpStatus::ok, false}};
+    under_way_[slot] = {punches ? 2u : 1u, bytes, {slot, OpStatus::ok, false}};
   }
 
   void begin(unsigned slot, const ByteTransfer& transfer) override {

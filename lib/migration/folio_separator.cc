@@ -1,5 +1,6 @@
 #include "migration/folio_separator.h"
 
+#include <array>
 #include <bit>
 
 #include "base/check.h"
@@ -126,6 +127,9 @@ OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Pr
 
 OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processor owner) {
   const PageMask pages = PageMask::of(run) & block.state.at(owner).resident;
+  std::array<PageMask, max_processors> mapped;
+  for (int i = 0; i < engine_.processors(); ++i)
+    mapped[static_cast<std::size_t>(i)] = pages & block.state.mapped_from(Processor{i}, owner);
   OpStatus status = OpStatus::ok;
   for (const PageRun part : runs_of(pages)) {
     status = engine_.close(block, part, owner);
@@ -133,7 +137,13 @@ OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processo
   }
   if (status == OpStatus::ok)
     status = engine_.at(owner).file.rebuild(block.span_of(run), block.state.at(owner).resident);
-  if (status == OpStatus::ok) enter_again(block, owner, {});
+  enter_again(block, owner, {});
+  // With page protection, close() has removed the access.
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const Processor p{i};
+    const PageMask closed = mapped[static_cast<std::size_t>(i)] - block.state.at(p).mapped;
+    for (const PageRun part : runs_of(closed)) (void)engine_.map(block, part, p);
+  }
   engine_.allow_writes_if_alone(block, run, owner);
   return status;
 }

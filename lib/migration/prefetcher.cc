@@ -335,9 +335,12 @@ Prefetcher::TaskState Prefetcher::discard(BlockPart& part, const LockedBlock& bl
   // Pages that are at the destination already stay there as they are.
   const bool stays = part.kind == PrefetchRequest::Kind::discard_and_prefetch;
   if (stays) pages -= block.state.at(part.to()).resident - block.state.resident_beside(part.to());
-  // Pages that cannot leave now keep their contents, which a program must not rely on.
+  PageMask left;
   for (const PageRun run : runs_of(pages - block.state.absent()))
-    (void)parts_.engine.release(block, run, IfHeld::stay);
+    left |= parts_.engine.release(block, run, IfHeld::leave);
+  // Others of the block are in flight. Pages that stay for another reason (pinned neighbours are
+  // held) keep their contents, on which the program must not rely.
+  if (!left.none() && !block.state.in_flight().none()) return TaskState::waits;
   part.discarded = true;
   return stays ? TaskState::runnable : TaskState::done;
 }

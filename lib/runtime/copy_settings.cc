@@ -16,9 +16,9 @@ constexpr unsigned copiers_max = 16;
 
 }  // namespace
 
-std::string huge_pages_setting() {
+std::string huge_pages_setting(bool serves_system_calls) {
   std::string value = environment("WHERRY_HUGE_PAGES");
-  if (value.empty() && is_started_by_mpi()) value = "never";
+  if (value.empty() && is_started_by_mpi() && !serves_system_calls) value = "never";
   return value;
 }
 

@@ -18,11 +18,11 @@ struct CopySettings {
   bool consolidates = true;  // blocks that came in parts become huge pages, too
 };
 
-// The value of WHERRY_HUGE_PAGES. Unset, in a rank of MPI: "never", because other ranks may read
-// this process's memory by process_vm_readv(2). While they hold a huge page, Linux cannot split it:
-// the part that leaves is cleared where it is, and they read zeros (docs/mpi.md). A small page that
-// leaves keeps its content for them.
-std::string huge_pages_setting();
+// The value of WHERRY_HUGE_PAGES. Unset, in a rank of MPI, where faults in system calls are not
+// served: "never". Other ranks may read this process's memory by process_vm_readv(2). Before a part
+// of a huge page leaves, the entries of all of it go for a moment, and such a read fails
+// (docs/mpi.md).
+std::string huge_pages_setting(bool serves_system_calls);
 
 // `copiers` and `huge_pages` are the values of WHERRY_COPIERS (1 to 16; by default as many as there
 // are CPUs, at most 16) and WHERRY_HUGE_PAGES ("auto", the same as empty, "arriving" or "never").

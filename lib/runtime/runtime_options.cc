@@ -112,7 +112,16 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     }
     options.region_pages = *pages;
   }
-  auto copying = choose_copy_settings(environment("WHERRY_COPIERS"), huge_pages_setting(),
+  auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
+                          userfaultfd_remedy(permissions(), unprivileged_userfaultfd()));
+  if (auto* wrong = std::get_if<TrapError>(&trap)) {
+    error.message = std::move(wrong->message);
+    if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
+    return std::nullopt;
+  }
+  options.trap = std::get<TrapChoice>(trap).mode;
+  auto copying = choose_copy_settings(environment("WHERRY_COPIERS"),
+                                      huge_pages_setting(impl::serves_system_calls(options.trap)),
                                       allowed_cpus().size());
   if (auto* wrong = std::get_if<std::string>(&copying)) {
     error.message = std::move(*wrong);
@@ -141,14 +150,6 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     }
     options.policy = std::get<PolicySource>(std::move(policy));
   }
-  auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
-                          userfaultfd_remedy(permissions(), unprivileged_userfaultfd()));
-  if (auto* wrong = std::get_if<TrapError>(&trap)) {
-    error.message = std::move(wrong->message);
-    if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
-    return std::nullopt;
-  }
-  options.trap = std::get<TrapChoice>(trap).mode;
   // Checked here, because device processes read it only when they start.
   if (const std::string check = environment("WHERRY_CHECK");
       !check.empty() && check != "0" && check != "1") {

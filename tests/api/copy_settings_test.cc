@@ -51,14 +51,17 @@ TEST_CASE("an invalid setting is refused with a line that names the valid values
   }
 }
 
-TEST_CASE("a rank of MPI has small pages unless the program asks for others") {
+TEST_CASE("a rank of MPI has small pages where other ranks' reads would not wait for a fault") {
   ::unsetenv("WHERRY_HUGE_PAGES");
-  CHECK(huge_pages_setting().empty());
+  CHECK(huge_pages_setting(true).empty());
+  CHECK(huge_pages_setting(false).empty());
   ::setenv("PMI_RANK", "1", 1);
-  CHECK(huge_pages_setting() == "never");
+  CHECK(huge_pages_setting(true).empty());
+  CHECK(huge_pages_setting(false) == "never");
   for (const char* value : {"auto", "arriving", "nonsense"}) {
     ::setenv("WHERRY_HUGE_PAGES", value, 1);
-    CHECK(huge_pages_setting() == value);
+    CHECK(huge_pages_setting(true) == value);
+    CHECK(huge_pages_setting(false) == value);
   }
   ::unsetenv("PMI_RANK");
   ::unsetenv("WHERRY_HUGE_PAGES");

@@ -108,8 +108,10 @@ Survey take_survey() {
   survey.features = probe_features();
   look_at_trap(survey);
   survey.machine = impl::read_machine();
-  const auto copying = impl::choose_copy_settings(
-      impl::environment("WHERRY_COPIERS"), impl::huge_pages_setting(), impl::allowed_cpus().size());
+  const bool serves = survey.trap && impl::serves_system_calls(survey.trap->mode);
+  const auto copying =
+      impl::choose_copy_settings(impl::environment("WHERRY_COPIERS"),
+                                 impl::huge_pages_setting(serves), impl::allowed_cpus().size());
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
     if (survey.trap)
