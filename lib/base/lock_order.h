@@ -9,7 +9,7 @@
 //   [forks]   start a device process
 //   none      only compute, make system calls that do not wait, and take locks further down
 //
-// Three operations wait under the lock of a block nevertheless (docs/decisions/moving-pages.md,
+// Two operations wait under the lock of a block nevertheless (docs/decisions/moving-pages.md,
 // "Waits under a block's lock").
 //
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,
