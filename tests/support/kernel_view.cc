@@ -199,13 +199,17 @@ std::uint64_t pool_offset(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(page_start(address));
   if (last.contains(wanted)) return wanted - last.start + last.offset;
 
-  std::ifstream maps{"/proc/self/maps"};
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("wherry-pool-") == std::string::npos) continue;
-    const MappingLine mapping{line};
-    if (!mapping.contains(wanted)) continue;
-    last = mapping;
-    return wanted - mapping.start + mapping.offset;
+  // Linux does not read the list at one instant: a mapping that is split meanwhile may be left out.
+  constexpr int attempts_max = 100;
+  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+    std::ifstream maps{"/proc/self/maps"};
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find("wherry-pool-") == std::string::npos) continue;
+      const MappingLine mapping{line};
+      if (!mapping.contains(wanted)) continue;
+      last = mapping;
+      return wanted - mapping.start + mapping.offset;
+    }
   }
   throw std::runtime_error("no mapping of a pool contains this address");
 }
