@@ -86,7 +86,9 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   if (!folio_map_.may_share(span)) {
     // Linux merges the pages of a block in the background only if none is missing, where a
     // userfaultfd tracks the holes, and otherwise only where mappings permit huge pages.
-    if (!is_full || !views_permit_huge_pages() || !is_huge_now(block)) return Folios::apart;
+    if (!is_full || !views_permit_huge_pages()) return Folios::apart;
+    if (place_of(span.first) == PageFrames::Place::alone || !is_huge_now(block))
+      return Folios::apart;
     folio_map_.created(block);
     return Folios::huge_page;
   }
@@ -94,7 +96,8 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   const auto continues = [&](PageIndex page) -> std::optional<bool> {
     const bool is_inside = page != block.first && page != block.end();
     if (!is_inside || !resident.test(page_in_block(page))) return false;
-    return continues_folio(page);
+    const auto place = place_of(page);
+    return place ? std::optional(*place == PageFrames::Place::further) : std::nullopt;
   };
   const auto first = continues(span.first);
   const auto end = continues(span.end());
@@ -102,16 +105,17 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   return is_full && is_huge_now(block) ? Folios::huge_page : Folios::unknown;
 }
 
-std::optional<bool> SparsePoolFile::continues_folio(PageIndex page) const {
+std::optional<PageFrames::Place> SparsePoolFile::place_of(PageIndex page) const {
   const std::byte* const seen = alias(page);
   (void)*const_cast<const volatile std::byte*>(seen);
-  return frames_.continues_folio(reinterpret_cast<std::uintptr_t>(seen));
+  return frames_.place_of(reinterpret_cast<std::uintptr_t>(seen));
 }
 
 bool SparsePoolFile::is_huge_now(PageSpan block) {
   // Folios are aligned: only one of 2 MiB crosses the middle of the block.
   constexpr std::uint64_t middle = pages_per_block / 2;
-  if (const auto crosses = continues_folio(block.first + middle)) return *crosses;
+  if (const auto place = place_of(block.first + middle))
+    return *place == PageFrames::Place::further;
   // Without the privilege: where a mapping permits huge entries, an access to the first page enters
   // the middle one only as part of a huge page.
   const LockGuard guard(folios_lock_);

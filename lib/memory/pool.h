@@ -172,9 +172,9 @@ class SparsePoolFile final : public PoolFile {
   OpResult outcome_of(PageSpan span, int result, std::size_t expected);
 
   Access alias_access() const { return filler_ ? Access::read : Access::write; }
-  // Whether the pages on both sides of the start of `page` are in one folio, as Linux says.
-  // Requires: `page` is resident.
-  std::optional<bool> continues_folio(PageIndex page) const;
+  // Where the page is in its folio, as Linux says; nullopt: this process may not know. Requires: it
+  // is resident.
+  std::optional<PageFrames::Place> place_of(PageIndex page) const;
   // Whether the block is a huge page now. Requires: the pool holds all of it.
   bool is_huge_now(PageSpan block);
   // Fills holes with small pages, however long that takes. Requires: absent.

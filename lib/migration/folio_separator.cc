@@ -156,6 +156,7 @@ void FolioSeparator::enter_again(const LockedBlock& block, Processor owner,
     const PageMask lost = block.state.mapped_from(p, owner) - except - block.state.switching(p) -
                           block.state.in_flight();
     if (lost.none()) continue;
+    if (!keeps_entries_ && (block.state.entered_whole & p.bit()) != 0) continue;
     block.state.entered_whole &= ~p.bit();
     // A page that cannot be entered now is entered by the next fault on it.
     for (const PageRun run : runs_of(lost)) (void)engine_.map(block, run, p);

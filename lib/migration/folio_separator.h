@@ -40,9 +40,11 @@ enum class IfHeld {
 
 class FolioSeparator {
  public:
-  // `pins`: which pages must keep their frames; null: none. All outlive this.
-  FolioSeparator(PageEngine& engine, const AdviceMap* pins, Clock clock)
-      : engine_(engine), pins_(pins), clock_(clock) {}
+  // `pins`: which pages must keep their frames; null: none. `keeps_entries`: faults in system calls
+  // are not served, so huge entries that had to go are replaced before the block's lock is
+  // released. False: the next fault replaces them. All outlive this.
+  FolioSeparator(PageEngine& engine, const AdviceMap* pins, Clock clock, bool keeps_entries)
+      : engine_(engine), pins_(pins), clock_(clock), keeps_entries_(keeps_entries) {}
 
   // Why pages leave a pool.
   struct Departure {
@@ -78,13 +80,15 @@ class FolioSeparator {
       REQUIRES(block.state.lock);
   OpStatus rebuild(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
-  // Enters the pages of the owner's pool again at every processor whose entries are gone.
+  // Enters the pages of the owner's pool again at every processor whose entries are gone, but for
+  // huge entries that the next fault replaces.
   void enter_again(const LockedBlock& block, Processor owner, const PageMask& except)
       REQUIRES(block.state.lock);
 
   PageEngine& engine_;
   const AdviceMap* const pins_;
   const Clock clock_;
+  const bool keeps_entries_;
   HeldBlocks held_;
 };
 

@@ -47,12 +47,12 @@ EventKind kind_of(PageTransfer::Kind kind) {
 
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
                        const Policy* policy, Clock clock, BlockActivity* activity,
-                       const AdviceMap* pins)
+                       const AdviceMap* pins, bool keeps_entries)
     : page_books_(processors, policy, activity),
       coherent_(coherent_among(processors)),
       clock_(clock),
       recorder_(layout),
-      separator_(*this, pins, clock) {}
+      separator_(*this, pins, clock, keeps_entries) {}
 
 ProcessorMask PageEngine::sharing(Processor p) const {
   const Processor table = table_of(p);

@@ -44,12 +44,12 @@ struct InFlightTransfer {
 class PageEngine {
  public:
   // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy` and `activity`:
-  // as PageBooks has them; `clock`: when pages arrive; `pins`: as FolioSeparator has it. All
-  // outlive the engine.
+  // as PageBooks has them; `clock`: when pages arrive; `pins` and `keeps_entries`: as
+  // FolioSeparator has them. All outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
                       const ArenaLayout* layout = nullptr, const Policy* policy = nullptr,
                       Clock clock = now_ns, BlockActivity* activity = nullptr,
-                      const AdviceMap* pins = nullptr);
+                      const AdviceMap* pins = nullptr, bool keeps_entries = true);
 
   // The next four bring the pages of a run to a pool. `reservation` holds at least as many pages of
   // that pool. process_gone: the pages were to be mapped at a processor whose process has ended;

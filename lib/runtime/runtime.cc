@@ -98,7 +98,8 @@ void Runtime::make_engines() {
   }
   const auto make_plain = [this] { return make_plain_backend(CopyMethod::write); };
   engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get(), now_ns,
-                                         status_.blocks(), &advice_map_);
+                                         status_.blocks(), &advice_map_,
+                                         /*keeps_entries=*/!options_.serves_system_calls());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options_.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
   // Threads that evict at the same time do not wait for each other's writes to the host's pool.

@@ -11,6 +11,7 @@ namespace {
 // Linux's documentation of pagemap and kpageflags (admin-guide/mm/pagemap.rst).
 constexpr std::uint64_t entry_is_present = std::uint64_t{1} << 63;
 constexpr std::uint64_t entry_frame = (std::uint64_t{1} << 55) - 1;
+constexpr std::uint64_t flag_compound_head = std::uint64_t{1} << 15;
 constexpr std::uint64_t flag_compound_tail = std::uint64_t{1} << 16;
 
 std::optional<std::uint64_t> read_word(int fd, std::uint64_t index) {
@@ -35,7 +36,7 @@ std::optional<bool> PageFrames::is_mapped(std::uintptr_t page) const {
   return (*entry & entry_is_present) != 0;
 }
 
-std::optional<bool> PageFrames::continues_folio(std::uintptr_t page) const {
+std::optional<PageFrames::Place> PageFrames::place_of(std::uintptr_t page) const {
   if (!flags_) return std::nullopt;
   const auto entry = entry_of(page);
   // Linux reports the frame 0 to those who may not see frame numbers.
@@ -43,7 +44,8 @@ std::optional<bool> PageFrames::continues_folio(std::uintptr_t page) const {
     return std::nullopt;
   const auto flags = read_word(flags_.get(), *entry & entry_frame);
   if (!flags) return std::nullopt;
-  return (*flags & flag_compound_tail) != 0;
+  if ((*flags & flag_compound_tail) != 0) return Place::further;
+  return (*flags & flag_compound_head) != 0 ? Place::first : Place::alone;
 }
 
 }  // namespace wherry::impl

@@ -17,10 +17,14 @@ class PageFrames {
 
   // Whether this process maps the page. nullopt: Linux does not say. Needs no privilege.
   std::optional<bool> is_mapped(std::uintptr_t page) const;
-  // Whether the page belongs to the same folio as the page before it in the file. Requires: the
-  // process maps the page, and it stays mapped during the call. Any thread, also in a signal
-  // handler; two system calls, 1 us.
-  std::optional<bool> continues_folio(std::uintptr_t page) const;
+  enum class Place {
+    alone,    // the page is a folio of its own
+    first,    // it is the first page of a folio of several
+    further,  // the page before it in the file belongs to the same folio
+  };
+  // Where the page is in its folio. Requires: the process maps the page, and it stays mapped during
+  // the call. Any thread, also in a signal handler; two system calls, 1 us.
+  std::optional<Place> place_of(std::uintptr_t page) const;
 
  private:
   std::optional<std::uint64_t> entry_of(std::uintptr_t page) const;
