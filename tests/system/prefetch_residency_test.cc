@@ -189,8 +189,9 @@ TEST_CASE("when a prefetch to the host is done, the host maps all blocks by one 
   CHECK(wrong_pages(words, host) == 0);
 }
 
-TEST_CASE("a prefetched block is mapped by one entry, and the rest of a split block by one fault",
-          "[system]") {
+TEST_CASE(
+    "a prefetched block is mapped by one entry, and the rest of a split block by at most one fault",
+    "[system]") {
   Stage& s = stage();
   const Words words{8 * mib_words};
   number_pages(host, words);
@@ -207,7 +208,8 @@ TEST_CASE("a prefetched block is mapped by one entry, and the rest of a split bl
   REQUIRE(s.residents(block) == bit_of(host));
   REQUIRE(s.residents(block + region_words) == bit_of(device0));
   s.read_pages(device0, block + region_words, block_bytes - region_words * sizeof(std::uint64_t));
-  CHECK(Stage::faults(device0) == before + 1);
+  // None where the rest was entered again at once (migration/folio_separator.h).
+  CHECK(Stage::faults(device0) <= before + 1);
   prefetch_now(words, host);
   CHECK(wrong_pages(words, host) == 0);
 }
