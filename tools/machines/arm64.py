@@ -1,0 +1,7 @@
+from machines.attempt import Unavailable
+
+NAMES = ("arm64",)
+
+
+def attempt(attempt):
+    raise Unavailable("not written yet")
