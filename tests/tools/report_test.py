@@ -181,8 +181,8 @@ class Page(Folder):
         self.assertNotIn(evil, self.page.read_text())
 
     def test_a_trace_that_breaks_off_is_reported_up_to_there(self):
-        whole = self.trace.read_bytes()
-        self.trace.write_bytes(whole[:len(whole) * 3 // 4])
+        # Within the last chunk, after all events: a fast machine writes all events in one chunk.
+        self.trace.write_bytes(self.trace.read_bytes()[:-1])
         data = self.report()
         self.assertIs(data["about"]["complete"], False)
         self.assertEqual(data["about"]["events"], len(self.events()))
