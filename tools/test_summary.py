@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Summarizes Meson's test logs: each failure with the end of what the test wrote, each reason for a
-skip with the tests that it skipped, and in the last line the number of each.
+skip with the tests that it skipped, how many cases the short form left out, and in the last line
+the number of tests.
 
 Usage: test_summary.py NAME=BUILD/meson-logs/LOG...
 NAME says how the tests were run. A missing log means that they did not run, which counts as one
@@ -10,6 +11,7 @@ process whose end the test expected. Exits 0 if nothing failed.
 
 import json
 import pathlib
+import re
 import sys
 
 
@@ -37,6 +39,13 @@ def report_of(test):
     return "".join(f"\n         | {line}" for line in lines[-REPORTED:])
 
 
+def drawn_in(test):
+    """How many cases were drawn to run, and from how many (tests/support/length.py)."""
+    draws = re.findall(r"^WHERRY_TEST_RUN=\d+: (\d+) of (\d+) ", test.get("stdout", ""),
+                       re.MULTILINE)
+    return sum(int(ran) for ran, _ in draws), sum(int(existing) for _, existing in draws)
+
+
 def sanitizer_errors(build):
     """One line for each report of an error. Warnings of the sanitizers do not count."""
     for report in sorted((pathlib.Path(build) / "reports").glob("*")):
@@ -47,7 +56,7 @@ def sanitizer_errors(build):
 
 
 def main():
-    passed, skipped, failed, skips = 0, 0, [], []
+    passed, skipped, failed, skips, draws = 0, 0, [], [], []
     for flavour in sys.argv[1:]:
         name, _, path = flavour.partition("=")
         log = pathlib.Path(path)
@@ -55,6 +64,10 @@ def main():
         if not tests:
             failed.append(f"{name}: was not built, or its tests did not start")
         failed += [f"{name}: {line}" for line in sanitizer_errors(log.parent.parent)]
+        ran, existing = map(sum, zip((0, 0), *map(drawn_in, tests)))
+        if ran < existing:
+            draws.append(f"{name}: {existing - ran} of {existing} cases, which run within the next "
+                         "20 runs of this folder")
         skipped_for = {}
         for test in tests:
             if test["result"] in ("OK", "EXPECTEDFAIL"):
@@ -73,6 +86,8 @@ def main():
         print(f"FAILED   {line}")
     for line in skips:
         print(f"skipped  {line}")
+    for line in draws:
+        print(f"left out {line}")
     print(f"{passed} passed, {len(failed)} failed" + (f", {skipped} skipped" if skipped else ""))
     sys.exit(1 if failed else 0)
 

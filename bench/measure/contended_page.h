@@ -20,8 +20,8 @@ struct ContentionResult {
 };
 
 // `memory`: contended_bytes of managed memory. The processors are device ordinals; -1 is the host,
-// as in the API, and only `first` may be that. Takes a third of a second. The writers are pinned to
-// the first two CPUs.
+// as in the API, and only `first` may be that. Takes a third of a second, and that again as long as
+// neither has written anything, up to 20 times. The writers are pinned to the first two CPUs.
 ContentionResult contend(std::byte* memory, const Contention& contention, int first, int second);
 
 }  // namespace wherry::bench

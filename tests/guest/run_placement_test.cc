@@ -1,5 +1,6 @@
 // Programs that know nothing of Wherry, with and without `wherry run`: what they compute, and the
 // share of local pages among those that their threads use. Linux says where pages are.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -81,14 +82,10 @@ void check_placement(const std::string& program) {
 
 }  // namespace
 
-TEST_CASE("wherry run brings a stencil's rows to the threads that compute them", "[guest]") {
-  check_placement("stencil");
-}
-
-TEST_CASE("wherry run brings a matrix's rows to the OpenMP threads that sum them", "[guest]") {
-  check_placement("matrix_sum");
-}
-
-TEST_CASE("wherry run brings buffers to the threads that sort in them", "[guest]") {
-  check_placement("sort");
+TEST_CASE("wherry run brings the pages of a program to the threads that use them", "[guest]") {
+  // The rows of a stencil to the threads that compute them, those of a matrix to the OpenMP threads
+  // that sum them, and buffers to the threads that sort in them.
+  const std::array programs{"stencil", "matrix_sum", "sort"};
+  for (const std::size_t i : wherry::test::one_of(programs.size(), "programs"))
+    check_placement(programs[i]);
 }

@@ -1,8 +1,12 @@
 // Settings of a test run. main() prints them, and the environment can repeat them: WHERRY_TEST_SEED
-// (default: random) and WHERRY_TEST_SCALE (default 1; the short runs of tools/test use 0.05).
+// (default: random), WHERRY_TEST_SCALE (default 1; the short runs of tools/test use 0.05) and
+// WHERRY_TEST_RUN (the number of the run, default: random).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace wherry::test {
 
@@ -25,5 +29,9 @@ double scale();
 
 // `count` times scale(), at least 1.
 std::uint64_t scaled(std::uint64_t count);
+
+// At full length 0 to count - 1, else one of them, the next in the next run (WHERRY_TEST_RUN). Says
+// so in the line that tools/test_summary.py counts; `what` there are `count` of.
+std::vector<std::size_t> one_of(std::size_t count, const std::string& what);
 
 }  // namespace wherry::test
