@@ -149,6 +149,12 @@ CLI::App* add_programs(CLI::App& bench, ProgramBenchOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
+  programs
+      ->add_option("--warm", options.warm,
+                   "How much memory is used before, because the first use of a virtual machine's "
+                   "memory is slower; suffixes K, M, G; 4G by default, 0: none")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false));
   programs->add_flag("--record", options.record, "Run each also with wherry run --record");
   programs
       ->add_option("--sample", options.sample,

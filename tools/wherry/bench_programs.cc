@@ -33,7 +33,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds run_limit{300};
 // More than any of the programs uses.
-constexpr std::uint64_t warmed_most = std::uint64_t{4} << 30;
 const std::string trace_prefix = "trace-";
 
 // How a program is run. The first way is without Wherry.
@@ -372,7 +371,10 @@ int run_bench_programs(const ProgramBenchOptions& options) {
   std::vector<ProgramRow> rows;
   std::vector<std::string> errors;
   Progress progress;
-  warm_up_memory(std::min(warmed_most, impl::available_memory() / 2), progress);
+  const bool runs_any =
+      std::ranges::any_of(*chosen, [](const Program* one) { return is_installed(*one); });
+  if (runs_any && options.warm > 0)
+    warm_up_memory(std::min(options.warm, impl::available_memory() / 2), progress);
   for (const Program* program : *chosen) {
     progress.enter_step(rows.size() + 1, chosen->size());
     if (!is_installed(*program)) {
