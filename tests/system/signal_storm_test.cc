@@ -218,7 +218,7 @@ void play(const Call& call,
         WHERRY_TRY(cuMemAlloc(&player.device, region_bytes));
         WHERRY_TRY(cuEventCreate(&player.event, 0));
         const Thief thief(session);
-        const auto length = std::chrono::milliseconds(static_cast<int>(1500 * scale()) + 300);
+        const auto length = std::chrono::milliseconds(static_cast<int>(1700 * scale()) + 100);
         disturb([&] {
           const auto end = std::chrono::steady_clock::now() + length;
           while (std::chrono::steady_clock::now() < end) call.make(player);
