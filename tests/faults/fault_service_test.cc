@@ -58,8 +58,9 @@ struct Setup {
   Audiences audiences;
   ScriptedPolicy policy;
   const ArenaLayout layout{base, 4 * block_size, 0};
-  FaultService service{layout,        engine,    evictor,         effects, machine.blocks(),
-                       address_space, audiences, AdviceRules(16), policy};
+  FaultService service{layout,           engine,        evictor,   effects,
+                       machine.blocks(), address_space, audiences, AdviceRules(16),
+                       policy,           nullptr,       {},        "raise the limit"};
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
   void prefer(PageSpan pages, Location location) {
@@ -298,14 +299,17 @@ TEST_CASE("a fault waits while older ones get free pages, and then uses another 
   CHECK(s.woke(device, {0}));
 }
 
-TEST_CASE("a fault for which no pool has space waits as long as others may free some") {
+TEST_CASE(
+    "a fault for which no pool has space waits as long as others may free some, and fails with "
+    "what to do") {
   Setup s;
   for (const int full : {0, 1}) {
     Capacity& capacity = s.machine.memory(full).capacity;
     REQUIRE(capacity.try_reserve(capacity.pages()));
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
-  CHECK(looks_until_refused(s, fault) > 40);
+  const std::string said = stderr_of([&] { CHECK(looks_until_refused(s, fault) > 40); });
+  CHECK(said.find(": all pools are full: free memory, or raise the limit;") != std::string::npos);
 }
 
 TEST_CASE("an evicted block does not come back as a whole if that would fill the pool") {
