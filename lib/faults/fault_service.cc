@@ -130,7 +130,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
-      if (fault.in_handler && engine_.may_enter_whole(block, fault.table))
+      if (fault.in_handler && engine_.entries().may_enter_whole(block, fault.table))
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::refuse:
@@ -390,7 +390,7 @@ FaultService::Later FaultService::put_off_in_line(Fault& fault, Processor p) {
   // While pages come free, and older requests get them, this fault's turn will come.
   const std::uint64_t progress = engine_.at(p).capacity.progress();
   fault.waits_for_progress = std::exchange(fault.line_progress, progress) != progress;
-  return put_off(fault, later(fault), "no room is left for the page");
+  return put_off(fault, later(fault), no_space_anywhere_.c_str());
 }
 
 FaultService::Later FaultService::put_off_for_memory(Fault& fault, const char* why) {
