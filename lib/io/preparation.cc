@@ -54,8 +54,9 @@ std::uintptr_t end_of_own_stack() {
 // between that one and its own stack's end that cannot be read: the guard page of its own stack.
 void learn_stack(std::uintptr_t array) {
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (array - frame > stack_search_bytes) return;  // elsewhere, also below the frame
   const std::uintptr_t end = end_of_own_stack();
-  if (array < frame || array >= end || end - frame > stack_search_bytes) return;
+  if (array >= end || end - frame > stack_search_bytes) return;
   const std::uint64_t first = frame / impl::page_size;
   const std::uint64_t behind = end / impl::page_size + 1;
   if (first == searched_in_vain) return;
