@@ -68,8 +68,13 @@ std::size_t managed_bytes(const void* start, std::size_t bytes);
 // Whether managed memory begins there, in the start of any piece of an array.
 bool is_managed(const void* start, std::size_t bytes);
 inline bool is_any_managed(const iovec* pieces, std::size_t count) {
-  return std::any_of(pieces, pieces + count, [](const iovec& piece) {
-    return may_be_managed(piece.iov_base) && is_managed(piece.iov_base, piece.iov_len);
+  const impl::SystemCallHooks* const hooks = attached_hooks.load(std::memory_order_acquire);
+  const impl::ArenaLayout* const layout =
+      hooks != nullptr ? hooks->layout.load(std::memory_order_acquire) : nullptr;
+  if (layout == nullptr) return false;
+  return std::any_of(pieces, pieces + count, [layout](const iovec& piece) {
+    return layout->may_contain(reinterpret_cast<std::uintptr_t>(piece.iov_base)) &&
+           is_managed(piece.iov_base, piece.iov_len);
   });
 }
 // Access the managed memory in a range; in an array and in all pieces that it lists; in a message's
