@@ -30,9 +30,6 @@ constexpr std::uint64_t line_limit_ns = 2'000'000'000;
 // until the woken thread runs.
 constexpr std::uint64_t round_trip_ns = 10'000;
 
-constexpr const char* no_space_anywhere =
-    "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
-
 // The service that resolve_own_fault() uses: a signal handler can reach it only through a static
 // variable. Set before the trap gets the function, whose store and load order the two.
 FaultService* of_signal_handlers = nullptr;
@@ -133,7 +130,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
-      if (fault.in_handler && engine_.may_enter_whole(block, fault.table))
+      if (fault.in_handler && engine_.entries().may_enter_whole(block, fault.table))
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::refuse:
@@ -310,7 +307,7 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
       return answer_foreign(fault);
     case Outcome::full:
       if (!std::exchange(fault.left_line, false))
-        return put_off_for_memory(fault, no_space_anywhere);
+        return put_off_for_memory(fault, no_space_anywhere_.c_str());
       // No other pool has space either: back to the line.
       fault.constraints.no_space = false;
       return put_off_in_line(fault, fault.processor);
@@ -347,7 +344,7 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
     case OpStatus::ok:
       return Next::at_once;
     case OpStatus::absent:
-      if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere);
+      if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere_.c_str());
       constraints.narrow_for_space(attempt.is_for_many);
       return Next::at_once;
     case OpStatus::no_memory:
@@ -393,7 +390,7 @@ FaultService::Later FaultService::put_off_in_line(Fault& fault, Processor p) {
   // While pages come free, and older requests get them, this fault's turn will come.
   const std::uint64_t progress = engine_.at(p).capacity.progress();
   fault.waits_for_progress = std::exchange(fault.line_progress, progress) != progress;
-  return put_off(fault, later(fault), "no room is left for the page");
+  return put_off(fault, later(fault), no_space_anywhere_.c_str());
 }
 
 FaultService::Later FaultService::put_off_for_memory(Fault& fault, const char* why) {

@@ -152,7 +152,9 @@ OpStatus SparsePoolFile::split(PageSpan span) {
     if (split_folios(0, address(span), span.bytes()) != 0) return OpStatus::unsupported;
     const auto mapped = frames_.is_mapped(address(span));
     if (!mapped) return OpStatus::unsupported;
-    if (*mapped) continue;
+    // The entry also goes, for a moment, when Linux tries to move or to reclaim the huge page. Both
+    // fail if somebody holds it, and then it is not split. So a second look asks for the page.
+    if (*mapped || is_huge_now(block)) continue;
     was_split(block);
     return OpStatus::ok;
   }
