@@ -198,9 +198,8 @@ void HugeParts::discard(unsigned kept) {
 
 pid_t HugeParts::process_of(const impl::Location& home) const {
   const int number = number_of(home);
-  if (number == 0) return ::getpid();
-  const auto process = rig_.runtime().devices().process(number - 1);
-  return process ? process->pid() : ::getpid();
+  if (number == 0 || rig_.runtime().options().is_coherent(number - 1)) return ::getpid();
+  return rig_.runtime().devices().process(number - 1)->pid();
 }
 
 bool HugeParts::is_huge_at(const impl::Location& home) const {

@@ -72,8 +72,8 @@ void run_course(Sharing sharing, std::vector<Step> steps, unsigned transfer_page
   HugeParts parts{rig, everywhere};
   const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                            visitors.begin(memory, bytes);
-                           share(rig, memory, bytes, sharing);
                            parts.begin(memory, bytes);
+                           share(rig, memory, bytes, sharing);
                          },
                          [&] {
                            visitors.visit_by_device(rig);
@@ -183,8 +183,8 @@ void run_course_with_holder(Sharing sharing, Step moves, unsigned transfer_pages
   HugeParts parts{rig, everywhere};
   const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                            visitors.begin(memory, bytes);
-                           share(rig, memory, bytes, sharing);
                            parts.begin(memory, bytes);
+                           share(rig, memory, bytes, sharing);
                            holder.start(memory, bytes);
                          },
                          [&] {
