@@ -135,7 +135,7 @@ void PipeHolder::hold(std::size_t first, std::size_t count) {
     PageWords words;
     std::memcpy(&words, found.data() + i * impl::page_size + PageWords::offset, sizeof words);
     ++held_pages_;
-    bool right = words.mark == PageWords::mark_of(first + i);
+    bool right = words.mark == floor[i].mark && words.mark == ceiling[i].mark;
     for (std::size_t v = 0; v < std::size(words.visits); ++v)
       right =
           right && words.visits[v] >= floor[i].visits[v] && words.visits[v] <= ceiling[i].visits[v];
