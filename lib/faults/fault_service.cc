@@ -141,10 +141,21 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
       engine_.must_separate(block, PageMask::of(plan.decision.region)))
     return {Outcome::not_here};
   const Attempt attempt = executor_.execute(fault, block, found.facts, plan);
-  if (attempt.outcome == Outcome::resolved && fault.constraints.held)
-    temporary_pins_.hold(block.index, plan.decision.region,
-                         engine_.separator().retry_at(block.index));
+  if (attempt.outcome == Outcome::resolved) try_again_after_hold(fault, block, plan);
   return attempt;
+}
+
+// What was mapped remotely because of a holder faults again some time later.
+void FaultService::try_again_after_hold(const Fault& fault, const LockedBlock& block,
+                                        const FaultPlan& plan) {
+  const FaultConstraints& constraints = fault.constraints;
+  const bool lacks_space = constraints.no_space && constraints.space_is_held;
+  if (!constraints.held && !lacks_space) return;
+  const FolioSeparator& separator = engine_.separator();
+  const std::uint64_t retry =
+      constraints.held ? separator.retry_at(block.index) : separator.next_retry();
+  temporary_pins_.hold(block.index, plan.decision.region,
+                       retry != 0 ? retry : clock_() + moment_ns);
 }
 
 // ---- gather
@@ -343,6 +354,9 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
   switch (status) {
     case OpStatus::ok:
       return Next::at_once;
+    case OpStatus::held:
+      constraints.space_is_held = true;
+      [[fallthrough]];
     case OpStatus::absent:
       if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere_.c_str());
       constraints.narrow_for_space(attempt.is_for_many);

@@ -103,6 +103,8 @@ class FaultService {
 
   Attempt attempt(Fault& fault);
   Attempt attempt_locked(Fault& fault, const LockedBlock& block) REQUIRES(block.state.lock);
+  void try_again_after_hold(const Fault& fault, const LockedBlock& block, const FaultPlan& plan)
+      REQUIRES(block.state.lock);
 
   // Step 1. Nothing: `found` is complete. Otherwise why there is nothing to plan.
   std::optional<Attempt> gather(Fault& fault, const LockedBlock& block, Gathered& found)

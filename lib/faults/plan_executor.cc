@@ -73,7 +73,13 @@ FaultAttempt PlanExecutor::execute(Fault& fault, const LockedBlock& block, const
     fault.origin = origin;
     block.state.minimum_residency.begin(decision.region, fault.processor, facts.now_ns);
   }
-  if (plan.ends_copies) engine_.collapse(block, decision.region, decision.destination);
+  if (plan.ends_copies) {
+    engine_.collapse(block, decision.region, decision.destination);
+    if (!block.state.at(decision.destination).resident.test(facts.page)) {
+      fault.constraints.held = true;
+      return {Outcome::try_again};
+    }
+  }
   if (facts.write && facts.read_mostly && decision.destination.is_host())
     effects_.settle_on_host(block, decision.region);
   const bool filled = decision.fills && fill(fault, block, decision);

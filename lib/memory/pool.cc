@@ -102,7 +102,10 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   const auto first = continues(span.first);
   const auto end = continues(span.end());
   if (first && end && !*first && !*end) return Folios::apart;
-  return is_full && is_huge_now(block) ? Folios::huge_page : Folios::unknown;
+  if (!is_full || !is_huge_now(block)) return Folios::unknown;
+  // The pages may have been merged since they shared a smaller folio.
+  folio_map_.created(block);
+  return Folios::huge_page;
 }
 
 std::optional<PageFrames::Place> SparsePoolFile::place_of(PageIndex page) const {

@@ -42,8 +42,8 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
     return OpStatus::ok;
   }
   const PageRun together = run_in_block(block.index, file.folios_around(span));
-  const bool has_pins =
-      pins_ != nullptr && !(pins_->pinned(block.index) & PageMask::of(together)).none();
+  const PageMask in_danger = PageMask::of(together) & block.state.at(owner).resident;
+  const bool has_pins = pins_ != nullptr && !(pins_->pinned(block.index) & in_danger).none();
   if (has_pins || (status == OpStatus::held && may_stay)) {
     held_.refused(block.index, now);
     note_held(block, run, departure);

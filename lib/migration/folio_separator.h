@@ -73,6 +73,8 @@ class FolioSeparator {
   void close_held(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
 
   std::uint64_t retry_at(BlockIndex block) const { return held_.retry_at(block); }
+  // When the next attempt on some block makes sense; 0: none is known.
+  std::uint64_t next_retry() const { return held_.next_retry(clock_()); }
   // Whether the pages would be left where they are without another attempt.
   bool is_held_now(const LockedBlock& block, PageRun run, Processor owner) const
       REQUIRES(block.state.lock);

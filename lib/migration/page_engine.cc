@@ -370,8 +370,13 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
   // The other copies go first: no processor may write the last one while there is another.
   for (int i = 0; i < processors(); ++i) {
     if (i == keeper.index) continue;
-    for (const PageRun part : runs_of(several & block.state.at(Processor{i}).resident))
-      (void)drop(block, part, Processor{i}, cause);
+    for (const PageRun part : runs_of(several & block.state.at(Processor{i}).resident)) {
+      const PageMask left = PageMask::of(part) - drop(block, part, Processor{i}, cause);
+      // One copy has to go, and that of the keeper can.
+      for (const PageRun stays : runs_of(left))
+        if (separator_.is_held_now(block, stays, Processor{i}))
+          (void)drop(block, stays, keeper, cause);
+    }
   }
   const PageMask alone = kept - block.state.resident_beside(keeper);
   count(at(keeper).counters.collapsed, (several & alone).count());

@@ -97,8 +97,9 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   // Drops all copies except the keeper's, of each page of the run that the keeper holds. Every
-  // processor that maps the keeper's copy can write it then. Leaves out pages of which a copy
-  // cannot leave now: the caller looks again.
+  // processor that maps the keeper's copy can write it then. If another copy is held (pinned
+  // pages in its huge page), that one is kept instead. Leaves out pages of which a copy cannot
+  // leave now for another reason. The caller looks where the pages are.
   void collapse(const LockedBlock& block, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
   // Drops p's copies. Requires: other pools have copies. Returns the pages that were dropped: all,
