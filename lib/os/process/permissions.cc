@@ -72,6 +72,7 @@ Answer try_request(Request request, Permissions& found) {
 // Runs in the probing process.
 void try_the_rest(void* pointer) {
   Attempt& attempt = *static_cast<Attempt*>(pointer);
+  expect_to_be_killed();
   for (std::size_t i; (i = attempt.next) < request_count; ++attempt.next)
     attempt.found.answers[i] = try_request(static_cast<Request>(i), attempt.found);
 }
