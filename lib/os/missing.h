@@ -1,4 +1,5 @@
-// Kernel interfaces that Debian 12's headers do not define yet. The values are kernel ABI.
+// Kernel interfaces that the oldest supported headers (RHEL 9) do not define yet. The values are
+// kernel ABI.
 #pragma once
 
 #include <linux/userfaultfd.h>
@@ -50,6 +51,19 @@ struct pm_scan_arg {
 #define PAGEMAP_SCAN _IOWR('f', 16, struct pm_scan_arg)
 #define PAGE_IS_PRESENT (1 << 3)
 #define PAGE_IS_HUGE (1 << 6)
+#endif
+
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#ifndef IORING_FEAT_CQE_SKIP
+#define IORING_FEAT_CQE_SKIP (1U << 11)
 #endif
 
 #ifndef MADV_COLLAPSE

@@ -18,6 +18,7 @@
 #include "memory/arena.h"
 #include "os/missing.h"
 #include "os/process/futex.h"
+#include "os/process/machine_names.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
 #include "support/descriptors.h"
@@ -318,6 +319,12 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   CHECK(s.rights(block.first) == "rw-");
   REQUIRE(s.pool.merge(block) == 0);
   *reinterpret_cast<int*>(s.at(block.first)) = 5;  // through a small entry
+  if (linux_is_older_than(6, 14)) {
+    // Linux cannot free the page table with the small entries, and fills it.
+    CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
+    CHECK(*reinterpret_cast<int*>(s.at(block.first)) == 5);
+    return;
+  }
   for (int i = 0; i < 3; ++i) {
     REQUIRE(s.mapper.map_whole(block));
     CHECK(entries() == PageTable::Entries::huge);

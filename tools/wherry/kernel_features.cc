@@ -154,6 +154,9 @@ std::string holes_remedy(const impl::HoleProbe& holes, const std::string& kernel
       break;
   }
   if (!own_tmpfs) return "what the line above needs";
+  if (holes.error == EINVAL)
+    return fmt::format("Linux 6.1 or newer: {}, so it is not known whether Linux {} keeps holes",
+                       reason_of(holes), kernel_release);
   return fmt::format("{}: it is not known whether this kernel keeps holes{}", reason_of(holes),
                      holes.may_succeed_later() ? "; try again with 4 MiB of free memory" : "");
 }
@@ -176,6 +179,7 @@ std::string io_uring_remedy(const Permissions& permissions, std::optional<int> d
       if (answer.error == EMFILE) return "a higher limit of open files (ulimit -n)";
       break;
     case Verdict::too_old:
+      return "Linux 5.17 or newer";
     case Verdict::killed:
     case Verdict::unending:
       break;

@@ -12,6 +12,7 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/memory/touch.h"
 #include "os/missing.h"
 
 namespace wherry::impl {
@@ -80,7 +81,8 @@ bool may_write_to(std::uint64_t end) {
 }
 
 int populate(std::span<std::byte> pages) {
-  return ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+  return -touch_pages(reinterpret_cast<std::uintptr_t>(pages.data()), pages.size(),
+                      Touch::to_write);
 }
 
 int merge_pages(std::span<std::byte> pages) {
@@ -103,7 +105,7 @@ bool is_absent(std::span<const std::byte> memory) {
 
 void fetch(std::span<const std::byte> memory) {
   const std::span<std::byte> pages = pages_around(memory);
-  (void)::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);
+  (void)touch_pages(reinterpret_cast<std::uintptr_t>(pages.data()), pages.size(), Touch::to_read);
 }
 
 }  // namespace wherry::impl

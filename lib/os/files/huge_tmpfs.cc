@@ -34,6 +34,7 @@ struct Attempt {
 };
 
 void create(Attempt& attempt) {
+  expect_to_be_killed();
   attempt.begin("fsopen");
   attempt.context = Fd(::fsopen("tmpfs", FSOPEN_CLOEXEC));
   const int context = attempt.context.get();

@@ -7,6 +7,9 @@ namespace wherry::impl {
 
 // "6.1.0-18-amd64". Empty: unknown.
 std::string kernel_release();
+// By the release, for defects of old versions that no call reports. False if it is unknown.
+// Async-signal-safe.
+bool linux_is_older_than(unsigned major, unsigned minor);
 // The name of the CPUs' model, as /proc/cpuinfo has it. Empty: unknown; Linux names none on some
 // architectures.
 std::string cpu_model();
