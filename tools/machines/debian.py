@@ -172,7 +172,7 @@ class Root:
         done = subprocess.run(
             ["mmdebstrap", "--variant=apt", f"--include={INCLUDED}", *settings, self.release, new,
              f"deb {mirror.debian()} {self.release} main"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S["packages"])
         if done.returncode == 0:
             new.replace(archive)
         elif not archive.exists():
