@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -20,6 +19,7 @@
 #include "held/held_counter.h"
 #include "held/holders.h"
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/stage.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <future>
 #include <random>
@@ -15,6 +14,7 @@
 #include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"
+#include "support/catch.h"
 #include "support/fake_backend.h"
 
 namespace wherry::test::copy_engine_test {

@@ -2,9 +2,8 @@
 // of its parts.
 #pragma once
 
-#include <catch2/catch.hpp>
-
 #include "migration/page_engine.h"
+#include "support/catch.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {

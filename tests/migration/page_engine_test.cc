@@ -3,10 +3,10 @@
 #include "migration/page_engine.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <random>
 
 #include "migration/engine_setup.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::page_engine_test {

@@ -2,9 +2,8 @@
 // page_engine_test.cc, the consolidator's calls are in consolidator_test.cc.
 #include "migration/page_entries.h"
 
-#include <catch2/catch.hpp>
-
 #include "migration/engine_setup.h"
+#include "support/catch.h"
 
 namespace wherry::test::page_entries_test {
 namespace {

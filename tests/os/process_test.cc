@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "base/patience.h"
 #include "os/process/machine_names.h"
+#include "support/catch.h"
 #include "support/child.h"
 
 namespace wherry::impl::process_test {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
@@ -14,8 +13,9 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/kernel_abi.h"
 #include "os/memory/presence.h"
-#include "os/missing.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"
@@ -30,8 +30,8 @@ constexpr std::size_t pages = 8;
 void on_both_kinds_of_linux(const std::function<void(bool has_advice)>& body) {
   for (const bool has_advice : {true, false}) {
     const test::Outcome outcome = test::in_fresh_process([&] {
-      if (!has_advice) test::forbid_advice(MADV_POPULATE_READ, MADV_POPULATE_WRITE);
-      body(has_advice && ::madvise(nullptr, 0, MADV_POPULATE_READ) == 0);
+      if (!has_advice) test::forbid_advice(impl::abi::populate_read, impl::abi::populate_write);
+      body(has_advice && ::madvise(nullptr, 0, impl::abi::populate_read) == 0);
     });
     INFO((has_advice ? "as is: " : "without the advice: ") << outcome.describe());
     CHECK(outcome.passed());

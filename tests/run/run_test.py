@@ -34,7 +34,8 @@ DEVICES = ["--devices", "capacity=8M;capacity=16M", "--attach", "index=0:0",
 MOVING = [*DEVICES, "--policy", "migrate-always"]
 # In the order of the report's list.
 REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice", "fork", "kernel use"]
-ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc_minimal.so.4"]
+# The second is libmimalloc.so.2.0 on Debian 12, libmimalloc.so.3 on Debian 13.
+ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.*", "libtcmalloc_minimal.so.4"]
 
 
 def program(name):
@@ -50,9 +51,9 @@ def plain(*command, environment=None, **more):
 
 
 def path_of_allocator(library):
-    path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
-    assert path.exists(), f"{library} is not installed (tools/packages.txt)"
-    return path
+    paths = sorted(pathlib.Path("/usr/lib/x86_64-linux-gnu").glob(library))
+    assert paths, f"{library} is not installed (tools/packages.txt)"
+    return paths[0]
 
 
 def compiled(result, source, *flags):

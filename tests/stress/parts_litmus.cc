@@ -1,13 +1,13 @@
 // A part of a huge page leaves its pool, with a delay at each step (migration/folio_separator.h),
 // while players use the part and its neighbours in the huge page, and others check and count on all
 // of the huge page's other pages.
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
 
 #include "stress/huge_parts.h"
 #include "support/capabilities.h"
+#include "support/catch.h"
 
 namespace wherry::test::parts_litmus_test {
 namespace {

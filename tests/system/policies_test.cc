@@ -6,7 +6,6 @@
 
 #include <wherry/events.h>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -16,6 +15,7 @@
 #include <vector>
 #include <wherry/policy.hpp>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/stage.h"

@@ -5,12 +5,8 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
-
-// glibc 2.36 declares these functions without saying that they are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 #include <algorithm>
 #include <atomic>
@@ -155,7 +151,7 @@ constexpr std::size_t blocks_at_once = impl::page_size / sizeof(BlockActivity);
 
 std::variant<StatusReader, std::string> StatusReader::open(pid_t pid) {
   // First: what is found then belongs to this process, even if its number is used again.
-  Fd end(::pidfd_open(pid, 0));
+  Fd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!end) {
     const int error = errno;
     if (error == ESRCH) return fmt::format("there is no process {}", pid);

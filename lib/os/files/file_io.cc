@@ -12,8 +12,8 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/kernel_abi.h"
 #include "os/memory/touch.h"
-#include "os/missing.h"
 
 namespace wherry::impl {
 namespace {
@@ -86,7 +86,7 @@ int populate(std::span<std::byte> pages) {
 }
 
 int merge_pages(std::span<std::byte> pages) {
-  return ::madvise(pages.data(), pages.size(), MADV_COLLAPSE) == 0 ? 0 : -errno;
+  return ::madvise(pages.data(), pages.size(), abi::collapse) == 0 ? 0 : -errno;
 }
 
 std::span<std::byte> pages_around(std::span<const std::byte> memory) {

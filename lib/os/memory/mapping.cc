@@ -9,11 +9,11 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/kernel_abi.h"
 #include "os/memory/folio_split.h"
 #include "os/memory/page_table.h"
 #include "os/memory/touch.h"
 #include "os/memory/userfaultfd.h"
-#include "os/missing.h"
 
 namespace wherry::impl {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/page.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 
 namespace wherry::impl {
 namespace {
@@ -35,7 +35,7 @@ int touch_word(std::uintptr_t address, Touch touch) {
 }  // namespace
 
 int touch_pages(std::uintptr_t start, std::size_t bytes, Touch touch) {
-  const int advice = touch == Touch::to_read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  const int advice = touch == Touch::to_read ? abi::populate_read : abi::populate_write;
   if (::madvise(reinterpret_cast<void*>(start), bytes, advice) == 0) return 0;
   const int error = errno;
   // EINVAL also means that Linux, before 5.14, does not know the advice. Linux checks the advice

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "os/files/fd.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 #include "os/process/helper_call.h"
 
 namespace wherry::impl {
@@ -44,7 +44,7 @@ Answer try_io_uring() {
   if (!ring) return answer_of(errno);
   // Operations that are not reported when they succeed (Linux 5.17). The advice with which a ring
   // creates pages is older (5.14).
-  if ((params.features & IORING_FEAT_CQE_SKIP) == 0) return {Verdict::too_old, 0};
+  if ((params.features & abi::uring_feature_cqe_skip) == 0) return {Verdict::too_old, 0};
   // A filter may treat the three system calls differently. This one has nothing to submit.
   if (::syscall(SYS_io_uring_enter, ring.get(), 0, 0, 0, nullptr, 0) < 0) return answer_of(errno);
   unsigned unchanged[2] = {0, 0};
