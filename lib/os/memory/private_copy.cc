@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "os/memory/raw_copy.h"
+#include "os/arch/cpu.h"
 #include "os/missing.h"
 #include "os/process/resource_limits.h"
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/page.h"
+#include "os/arch/cpu.h"
 
 namespace wherry::impl {
 namespace {
@@ -26,13 +27,7 @@ std::uintptr_t control_block(pid_t thread) {
 
 ThreadStack stack_in(const MappedRange& mapping, std::uintptr_t block, bool is_callers) {
   const std::uintptr_t page = round_down(block, page_size);
-#if defined(__x86_64__)
-  // The control block is smaller than a page, and thread-local variables precede it. The mapping
-  // may extend further, because neighbouring mappings merge.
-  const std::uintptr_t end = std::min(page + 2 * page_size, mapping.range.end);
-#else
-  const std::uintptr_t end = mapping.range.end;
-#endif
+  const std::uintptr_t end = end_of_stack(block, mapping.range.end);
   ThreadStack stack{{mapping.range.start, end}, {page, end}, is_callers};
   if (mapping.name == "[heap]") stack.pages = {};
   const auto own_error = round_down(reinterpret_cast<std::uintptr_t>(&errno), page_size);

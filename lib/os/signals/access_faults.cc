@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <optional>
 
 #include "base/page.h"
+#include "os/arch/cpu.h"
 #include "os/memory/mapping.h"
 #include "os/process/futex.h"
 #include "os/signals/signal_chain.h"
@@ -22,38 +22,6 @@ std::atomic<std::uintptr_t> claimed_start = 0;
 std::atomic<std::uintptr_t> claimed_end = 0;
 std::atomic<AccessSignal> claimed_signal = AccessSignal::segv;
 std::atomic<AccessFaultHook> claimed_by = nullptr;
-
-// Returns whether the faulting access was a write; nullopt for an instruction fetch, which no data
-// page can serve.
-#if defined(__x86_64__)
-std::optional<bool> is_write(const ucontext_t& context) {
-  constexpr greg_t write = 1 << 1;
-  constexpr greg_t instruction_fetch = 1 << 4;
-  const greg_t error = context.uc_mcontext.gregs[REG_ERR];
-  if ((error & instruction_fetch) != 0) return {};
-  return (error & write) != 0;
-}
-#elif defined(__aarch64__)
-std::optional<bool> is_write(const ucontext_t& context) {
-  constexpr std::uint64_t write = 1 << 6;
-  constexpr std::uint64_t class_shift = 26;
-  constexpr std::uint64_t instruction_abort = 0x20;
-  const auto& records = context.uc_mcontext.__reserved;
-  _aarch64_ctx head;
-  for (std::size_t at = 0; at + sizeof(esr_context) <= sizeof records; at += head.size) {
-    std::memcpy(&head, &records[at], sizeof head);
-    if (head.magic == 0 || head.size == 0) break;
-    if (head.magic != ESR_MAGIC) continue;
-    esr_context record;
-    std::memcpy(&record, &records[at], sizeof record);
-    if ((record.esr >> class_shift & 0x3f) == instruction_abort) return {};
-    return (record.esr & write) != 0;
-  }
-  return true;  // unknown: handled as a write, which also serves reads
-}
-#else
-#error "how does a ucontext_t of this processor tell writes from reads?"
-#endif
 
 // Incremented when a freeze begins and when it ends, so it is odd during a freeze.
 std::atomic<std::uint32_t> freezes = 0;
