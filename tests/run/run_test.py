@@ -50,7 +50,7 @@ def plain(*command, environment=None, **more):
 
 
 def path_of_allocator(library):
-    path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
+    path = pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu") / library
     assert path.exists(), f"{library} is not installed (tools/packages.txt)"
     return path
 
