@@ -31,15 +31,22 @@ std::atomic<std::uintptr_t> frozen_end = 0;
 // Returns whether the write is to be retried, possibly after waiting for the end of the freeze.
 bool was_frozen(std::uintptr_t address) {
   constexpr int limit_ms = 1000;
-  const std::uint32_t count = freezes.load(std::memory_order_acquire);
-  if (count == 0) return false;
-  if (count % 2 == 1 && address >= frozen_start.load(std::memory_order_relaxed) &&
-      address < frozen_end.load(std::memory_order_relaxed)) {
-    futex_wait(freezes, count, limit_ms);
-    return true;
+  // Terminates: each further round means that a freeze began or ended meanwhile.
+  for (;;) {
+    const std::uint32_t count = freezes.load(std::memory_order_acquire);
+    if (count == 0) return false;
+    if (count % 2 == 1 && address >= frozen_start.load(std::memory_order_relaxed) &&
+        address < frozen_end.load(std::memory_order_relaxed)) {
+      futex_wait(freezes, count, limit_ms);
+      return true;
+    }
+    // The freeze that caused the fault may already be over.
+    if (is_writable(round_down(address, page_size))) return true;
+    // The next one may have begun since the count was read.
+    std::atomic_thread_fence(
+        std::memory_order_acquire);  // pairs with the fence in freeze_writers()
+    if (freezes.load(std::memory_order_relaxed) == count) return false;
   }
-  // The freeze that caused the fault may already be over.
-  return is_writable(round_down(address, page_size));
 }
 
 std::size_t alternate_stack_bytes(const ucontext_t& context) {
@@ -97,6 +104,8 @@ void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessSignal 
 
 void freeze_writers(std::uintptr_t start, std::uintptr_t end) {
   if (!signals_are_taken()) take_signals(on_access_signal);
+  // A thread that sees the new range also sees that the previous freeze is over.
+  std::atomic_thread_fence(std::memory_order_release);
   frozen_start.store(start, std::memory_order_relaxed);
   frozen_end.store(end, std::memory_order_relaxed);
   freezes.fetch_add(1, std::memory_order_release);  // pairs with the acquire in was_frozen()
