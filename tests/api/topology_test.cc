@@ -1,14 +1,13 @@
 // Machines other than this one, described as values.
 #include "runtime/topology.h"
 
-#include <catch2/catch.hpp>
-
 #include <random>
 #include <string>
 
 #include "base/page.h"
 #include "base/processor.h"
 #include "runtime/topology_text.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::impl::topology_test {

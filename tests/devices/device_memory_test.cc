@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -17,6 +16,7 @@
 
 #include "os/memory/address_map.h"
 #include "os/memory/loader_memory.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/test_device.h"
 

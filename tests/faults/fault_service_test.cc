@@ -2,7 +2,6 @@
 // is left waiting.
 #include "faults/fault_service.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <functional>
 #include <future>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "migration/view_switcher.h"
 #include "support/captured_stderr.h"
+#include "support/catch.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 #include "trap/fault_board.h"

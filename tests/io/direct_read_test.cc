@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -28,6 +27,7 @@
 #include "io/read_functions.h"
 #include "io/slow_file.h"
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "io/read_functions.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"

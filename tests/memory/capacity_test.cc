@@ -1,6 +1,6 @@
 #include "memory/capacity.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <random>
 #include <thread>

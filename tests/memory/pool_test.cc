@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "os/files/file_window.h"
 #include "os/memory/page_table.h"
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 

@@ -2,9 +2,8 @@
 // not possible.
 #include "migration/consolidator.h"
 
-#include <catch2/catch.hpp>
-
 #include "base/clock.h"
+#include "support/catch.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test::consolidator_test {

@@ -3,7 +3,6 @@
 #include "migration/copy_engine.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <future>
 #include <random>
@@ -14,6 +13,7 @@
 #include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"
+#include "support/catch.h"
 #include "support/fake_backend.h"
 
 namespace wherry::test::copy_engine_test {

@@ -3,9 +3,9 @@
 #include "migration/page_engine.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <random>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/fake_machine.h"
 

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
@@ -39,6 +38,7 @@
 
 #include "base/page.h"
 #include "os/signals/fatal_signals.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/cpu.h"

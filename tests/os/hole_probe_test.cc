@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <thread>
 
@@ -16,6 +15,7 @@
 #include "os/memory/mapping.h"
 #include "os/process/permissions.h"
 #include "os/process/resource_limits.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::hole_probe_test {
@@ -99,7 +99,7 @@ TEST_CASE("A file that cannot have the pages is not tried, and says which step f
   CHECK(found.found == Found::not_tried);
   CHECK(found.error == EACCES);
   CHECK_FALSE(found.may_succeed_later());
-  CHECK_THAT(impl::reason_of(found), Catch::Contains("Permission denied"));
+  CHECK_THAT(impl::reason_of(found), Catch::Matchers::ContainsSubstring("Permission denied"));
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "base/page.h"
+#include "support/catch.h"
 
 namespace wherry::test::presence_test {
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "base/patience.h"
+#include "support/catch.h"
 #include "support/child.h"
 
 namespace wherry::impl::process_test {

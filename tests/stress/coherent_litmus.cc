@@ -1,12 +1,12 @@
 // The litmus patterns of tests/stress/litmus.cc between the host and coherent devices. They have
 // one page table, so a page that is mapped does not fault: prefetches, evictions and samples of
 // accesses move pages under processors that go on reading and writing them.
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
 
 #include "stress/course.h"
+#include "support/catch.h"
 
 namespace wherry::test::coherent_litmus_test {
 namespace {

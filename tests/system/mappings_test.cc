@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/cpu.h"
 #include "support/session.h"

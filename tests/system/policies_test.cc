@@ -7,7 +7,6 @@
 
 #include <wherry/events.h>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -17,6 +16,7 @@
 #include <vector>
 #include <wherry/policy.hpp>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/stage.h"

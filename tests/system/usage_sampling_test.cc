@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/coherent_threads.h"
 #include "support/conditions.h"
 #include "support/stage.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
@@ -16,10 +15,11 @@
 #include <vector>
 
 #include "memory/arena.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 #include "os/process/futex.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
+#include "support/catch.h"
 #include "support/descriptors.h"
 #include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
@@ -329,7 +329,7 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
     CHECK(s.rights(block.first) == "---");
     REQUIRE(s.mapper.map_resident({block.first, 7}, /*write_protected=*/false));
     *reinterpret_cast<int*>(s.at(block.first)) = 5;
-    CHECK(::madvise(reinterpret_cast<void*>(s.at(block.first)), block_size, MADV_COLLAPSE) != 0);
+    CHECK(::madvise(reinterpret_cast<void*>(s.at(block.first)), block_size, abi::collapse) != 0);
     CHECK(entries() == PageTable::Entries::incomplete);
   }
   CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == block_size);

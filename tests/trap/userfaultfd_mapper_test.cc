@@ -1,8 +1,6 @@
 // Linux's answers to each operation of a mapper, on a small arena of this process.
 #include "trap/userfaultfd_mapper.h"
 
-#include <catch2/catch.hpp>
-
 #include <csetjmp>
 #include <csignal>
 
@@ -10,6 +8,7 @@
 #include "memory/pool.h"
 #include "os/files/file_io.h"
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 #include "os/process/machine_names.h"
 #include "os/process/userfaultfd_remedy.h"
 
@@ -120,7 +120,8 @@ std::vector<Capability> KernelFeatures::capabilities() const {
       uffd_remedy);
   add("userfaultfd in system calls", serves_system_calls(access), false,
       "read(2) and write(2) on managed memory that is not on the host", uffd_remedy);
-  add("userfaultfd poison", (permissions.userfaultfd_features & UFFD_FEATURE_POISON) != 0, false,
+  add("userfaultfd poison",
+      (permissions.userfaultfd_features & abi::userfaultfd_feature_poison) != 0, false,
       "an access to freed memory raises SIGBUS at once",
       !access ? uffd_remedy : "Linux 6.6 or newer");
   add("pidfd", pidfd, true, "reports at once when a device process ends",

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/page.h"
+#include "os/kernel_abi.h"
 
 namespace wherry::impl {
 
@@ -25,7 +26,7 @@ std::vector<AddressRange> absent_pages(AddressRange range) {
 
 int create_pages(AddressRange range) {
   void* const start = reinterpret_cast<void*>(range.start);
-  return ::madvise(start, range.size(), MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  return ::madvise(start, range.size(), abi::populate_write) == 0 ? 0 : errno;
 }
 
 }  // namespace wherry::impl
