@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "os/memory/address_map.h"
+
 namespace wherry::impl {
 
 // The number of this architecture in the header of an ELF file.
@@ -50,10 +52,15 @@ int counter_khz();
 // own stack.
 void call_on_stack(void* top, void (*function)(void*), void* argument);
 
-// Returns where a thread's control block and the memory behind it end. `block`: an address in the
-// control block. `mapping_end`: where the mapping ends that contains the thread's stack; it may
-// extend further than the stack, because neighbouring mappings merge.
-std::uintptr_t end_of_stack(std::uintptr_t block, std::uintptr_t mapping_end);
+// Whole pages with a thread's control block and what follows it at the end of the thread's stack.
+// `list`: the head of the thread's robust list, which is in the control block. `mapping_end`: where
+// the mapping ends that contains the stack; it may extend further than the stack, because
+// neighbouring mappings merge.
+AddressRange control_block_around(std::uintptr_t list, std::uintptr_t mapping_end);
+
+// The calling thread's control block, its thread-local variables, and the loader's reserve for
+// those of modules that are loaded later. `variables`: the variables of all modules.
+AddressRange thread_memory(AddressRange variables);
 
 // The system call clone(), without a new stack. `child_id`: where Linux writes the new process's
 // id, if the flags request that. Returns -1 and sets errno.

@@ -6,8 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include "base/page.h"
 
 namespace wherry::impl {
 
@@ -102,8 +105,16 @@ void call_on_stack(void* top, void (*function)(void*), void* argument) {
 }
 
 // Thread-local variables, of any size, follow the control block.
-std::uintptr_t end_of_stack(std::uintptr_t, std::uintptr_t mapping_end) {
-  return mapping_end;
+AddressRange control_block_around(std::uintptr_t list, std::uintptr_t mapping_end) {
+  constexpr std::size_t before_list = 512;  // in the control block
+  return {round_down(list - before_list, page_size), mapping_end};
+}
+
+AddressRange thread_memory(AddressRange variables) {
+  constexpr std::size_t reserve = 1024;
+  constexpr std::size_t control_block = 4096;
+  const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  return {thread - control_block, std::max(variables.end, thread) + reserve};
 }
 
 pid_t clone_process(unsigned long flags, pid_t* child_id) {

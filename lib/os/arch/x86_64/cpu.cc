@@ -54,8 +54,16 @@ void call_on_stack(void* top, void (*function)(void*), void* argument) {
 }
 
 // The control block is smaller than a page, and thread-local variables precede it.
-std::uintptr_t end_of_stack(std::uintptr_t block, std::uintptr_t mapping_end) {
-  return std::min(round_down(block, page_size) + 2 * page_size, mapping_end);
+AddressRange control_block_around(std::uintptr_t list, std::uintptr_t mapping_end) {
+  const std::uintptr_t page = round_down(list, page_size);
+  return {page, std::min(page + 2 * page_size, mapping_end)};
+}
+
+AddressRange thread_memory(AddressRange variables) {
+  constexpr std::size_t reserve = 1024;
+  constexpr std::size_t control_block = 4096;
+  const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  return {std::min(variables.start, thread) - reserve, thread + control_block};
 }
 
 pid_t clone_process(unsigned long flags, pid_t* child_id) {
