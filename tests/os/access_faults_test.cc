@@ -388,7 +388,7 @@ TEST_CASE("A handler gets the same signal, information, masks and stack as witho
   const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const int flag_sets[] = {0, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_NODEFER,
                            static_cast<int>(SA_RESETHAND)};
-  const auto non_canonical = reinterpret_cast<void*>(0x8000'0000'0000'0000);
+  const auto non_canonical = reinterpret_cast<void*>(test::no_such_address);
   for (const int flags : flag_sets) {
     for (const bool alternate : {false, true}) {
       for (const bool masked : {false, true}) {
@@ -830,7 +830,7 @@ TEST_CASE("A crash ends the process by its signal, and the core shows the crash"
        },
        crash},
       {"stack overflow", [] { install(SIGSEGV, tell_and_skip, 0); }, overflow_stack, SIGSEGV},
-      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(0x8000'0000'0000'0000)); },
+      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(test::no_such_address)); },
        SIGSEGV},
   };
   for (const auto& way : ways) {

@@ -10,6 +10,9 @@ namespace wherry::test {
 
 #if defined(__x86_64__)
 
+// Of neither a program nor Linux. Linux does not tell handlers this address, but 0.
+constexpr std::uintptr_t no_such_address = 0x8000'0000'0000'0000;
+
 // Accesses without instrumentation. Their single instruction has the length that skip_access()
 // assumes.
 [[gnu::always_inline]] inline unsigned char load_byte(const void* from) {
@@ -51,6 +54,9 @@ inline void spin_pause() {
 }
 
 #elif defined(__aarch64__)
+
+// Without bits in the highest byte, which is a tag of pointers and no part of an address.
+constexpr std::uintptr_t no_such_address = 0x0040'0000'0000'0000;
 
 [[gnu::always_inline]] inline unsigned char load_byte(const void* from) {
   unsigned value;
