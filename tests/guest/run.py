@@ -25,7 +25,7 @@ from machines import emulated  # noqa: E402  (the line above finds it)
 SKIPPED = 77
 
 OPTIONS = [
-    "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536M", "-smp", "4",
+    *emulated.EMULATED_PC, "-m", "1536M", "-smp", "4",
     "-object", "memory-backend-ram,id=m0,size=512M",
     "-object", "memory-backend-ram,id=m1,size=512M",
     "-object", "memory-backend-ram,id=m2,size=512M",
