@@ -136,7 +136,7 @@ class Root:
         (self.folder / "cross.ini").write_text(CROSS_FILE)
         return self.run(
             f"rm -rf /{BUILD} && cd /{SOURCE} && meson setup /{BUILD} --cross-file /cross.ini "
-            "-Ddebug=false -Dbench=false -Dcompat=false -Dpython=disabled", 600)
+            "-Ddebug=false -Dbench=false", 600)
 
     def machine(self, kernel):
         suite, version, _ = kernel

@@ -135,7 +135,7 @@ class Build:
                     file for target in test["depends"] for file in self.made_by[target]]
 
     def targets(self, paths):
-        """What makes these files. Some are links that come with a target, and some exist already."""
+        """What makes them. Some are links that come with a target, and some exist already."""
         made = [file for files in self.made_by.values() for file in files]
         return sorted({os.path.relpath(file, self.folder) for path in map(str, paths)
                        for file in made if file == path or file.startswith(f"{path}.")})
