@@ -173,7 +173,8 @@ class Build(kernels.Build):
     def files_of(self, name):
         test = self.tests[name]
         return [self.outside(value) for value in test["env"].values()
-                if value.startswith(f"/{BUILD}/") and ":" not in value] + [
+                if value.startswith(f"/{BUILD}/") and ":" not in value
+                and not os.path.isdir(self.outside(value))] + [
                     file for target in test["depends"] for file in self.made_by[target]]
 
 
