@@ -51,7 +51,7 @@ def plain(*command, environment=None, **more):
 
 
 def path_of_allocator(library):
-    paths = sorted(pathlib.Path("/usr/lib/x86_64-linux-gnu").glob(library))
+    paths = sorted(pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu").glob(library))
     assert paths, f"{library} is not installed (tools/packages.txt)"
     return paths[0]
 

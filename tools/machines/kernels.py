@@ -136,12 +136,14 @@ class Build:
                 and ":" not in value and not os.path.isdir(value)] + [
                     file for target in test["depends"] for file in self.made_by[target]]
 
-    def make(self, paths):
-        """Builds these files. Some are links that come with a target, and some exist already."""
+    def targets(self, paths):
+        """What makes them. Some are links that come with a target, and some exist already."""
         made = [file for files in self.made_by.values() for file in files]
-        targets = {os.path.relpath(file, self.folder) for path in map(str, paths) for file in made
-                   if file == path or file.startswith(f"{path}.")}
-        subprocess.run(["ninja", "-C", self.folder, *sorted(targets)], check=True,
+        return sorted({os.path.relpath(file, self.folder) for path in map(str, paths)
+                       for file in made if file == path or file.startswith(f"{path}.")})
+
+    def make(self, paths):
+        subprocess.run(["ninja", "-C", self.folder, *self.targets(paths)], check=True,
                        stdout=subprocess.DEVNULL)
 
 

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/page.h"
 #include "os/files/fd.h"
 #include "os/kernel_abi.h"
 #include "os/process/machine_names.h"
@@ -110,6 +111,8 @@ std::vector<Capability> KernelFeatures::capabilities() const {
     rows.push_back(
         {name, available, required, what_for, available ? std::string() : std::move(how)});
   };
+  add("pages of 4 KiB", linux_page_size() == page_size, true,
+      "the library has no code for larger pages", "a kernel that was built with 4 KiB pages");
   const std::optional<impl::UffdAccess> access = permissions.userfaultfd();
   const std::string uffd_remedy = userfaultfd_remedy(permissions, unprivileged_userfaultfd);
   add("userfaultfd", access.has_value(), false,

@@ -222,9 +222,11 @@ void StatusReader::read_names(ProgramStatus& status) const {
     StatusHeader before, after;
     if (!read_values(file_, 0, std::span(&before, 1))) return;
     names.resize(std::min<std::uint64_t>(value_of(before.name_slots), impl::shown_names_max));
-    if (!read_values(file_, offsetof(StatusMemory, names), std::span(names)) ||
-        !read_values(file_, 0, std::span(&after, 1)))
-      return;
+    // In this order; pairs with the program's fences (memory/status_board.cc).
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (!read_values(file_, offsetof(StatusMemory, names), std::span(names))) return;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (!read_values(file_, 0, std::span(&after, 1))) return;
     const std::uint64_t changes = value_of(before.name_changes);
     if (changes % 2 == 0 && changes == value_of(after.name_changes)) break;
   }

@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
+#include "os/arch/cpu.h"
 #include "os/kernel_abi.h"
-#include "os/memory/raw_copy.h"
 #include "os/process/resource_limits.h"
 
 namespace wherry::impl {

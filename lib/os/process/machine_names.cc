@@ -1,6 +1,7 @@
 #include "os/process/machine_names.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -31,6 +32,10 @@ std::string cpu_model() {
     return begin == std::string::npos ? "" : line.substr(begin);
   }
   return {};
+}
+
+std::size_t linux_page_size() {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace wherry::impl
