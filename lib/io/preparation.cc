@@ -16,6 +16,8 @@ constinit std::atomic<bool> is_preparing = false;
 
 namespace {
 
+constinit std::atomic<std::uint64_t> refused = 0;
+
 std::size_t ask(const void* start, std::size_t bytes, Access access) {
   return bytes == 0 || !may_be_managed(start)
              ? 0
@@ -74,6 +76,14 @@ bool prepare_pieces(const iovec* pieces, std::size_t count, Access access) {
   for (std::size_t i = 0; i < count; ++i)
     managed |= prepare(pieces[i].iov_base, pieces[i].iov_len, access);
   return managed;
+}
+
+void note_refused() {
+  refused.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t refused_calls() {
+  return refused.load(std::memory_order_relaxed);
 }
 
 bool prepare_message(const msghdr& header, Access access) {

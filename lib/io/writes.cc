@@ -1,7 +1,9 @@
-// Functions that take bytes from memory for a file. Linux finds the memory where it serves faults
-// inside system calls; elsewhere the memory is prepared.
+// Functions that take bytes from memory for a file or a pipe, and the one that takes bytes from
+// another process for memory: whoever calls it again gets them again. Linux finds the memory where
+// it serves faults inside system calls; elsewhere the memory is prepared.
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <cstddef>
 
@@ -38,6 +40,9 @@ ssize_t io_pwritev(int, const iovec*, int, off_t) WHERRY_IO_STANDS_FOR("pwritev"
 ssize_t io_pwritev64(int, const iovec*, int, off_t) WHERRY_IO_STANDS_FOR("pwritev64");
 ssize_t io_pwritev2(int, const iovec*, int, off_t, int) WHERRY_IO_STANDS_FOR("pwritev2");
 ssize_t io_pwritev64v2(int, const iovec*, int, off_t, int) WHERRY_IO_STANDS_FOR("pwritev64v2");
+ssize_t io_vmsplice(int, const iovec*, std::size_t, unsigned) WHERRY_IO_STANDS_FOR("vmsplice");
+ssize_t io_process_vm_readv(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
+                            unsigned long) WHERRY_IO_STANDS_FOR("process_vm_readv");
 
 ssize_t io_write(int fd, const void* buffer, std::size_t bytes) {
   const auto real = Real<"write", ssize_t(int, const void*, std::size_t)>::get();
@@ -64,6 +69,33 @@ ssize_t io_pwritev2(int fd, const iovec* pieces, int count, off_t offset, int fl
 }
 ssize_t io_pwritev64v2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
   return write_pieces<"pwritev64v2">(fd, pieces, count, offset, flags);
+}
+ssize_t io_vmsplice(int fd, const iovec* pieces, std::size_t count, unsigned flags) {
+  const auto real = Real<"vmsplice", ssize_t(int, const iovec*, std::size_t, unsigned)>::get();
+  const auto call = [&] { return real(fd, pieces, count, flags); };
+  if (!prepares() || !is_array(pieces, count)) return call();
+  return call_prepared([&] { return prepare_pieces(pieces, count, Access::write); }, call);
+}
+ssize_t io_process_vm_readv(pid_t process, const iovec* to, unsigned long to_count,
+                            const iovec* from, unsigned long from_count, unsigned long flags) {
+  const auto real =
+      Real<"process_vm_readv", ssize_t(pid_t, const iovec*, unsigned long, const iovec*,
+                                       unsigned long, unsigned long)>::get();
+  const auto call = [&] { return real(process, to, to_count, from, from_count, flags); };
+  if (!prepares() || !is_array(to, to_count) || !is_array(from, from_count)) return call();
+  const auto prepare_all = [&] {
+    const bool managed = prepare(from, from_count * sizeof *from, Access::read);
+    return prepare_pieces(to, to_count, Access::write) || managed;
+  };
+  // The memory of this process may be both.
+  if (process == ::getpid() && is_any_managed(from, from_count))
+    return call_prepared(
+        [&] {
+          const bool managed = prepare_all();
+          return prepare_pieces(from, from_count, Access::read) || managed;
+        },
+        call);
+  return call_prepared(prepare_all, call);
 }
 
 }  // namespace wherry::io

@@ -17,7 +17,6 @@
 #include "complain.h"
 #include "installation.h"
 #include "os/process/permissions.h"
-#include "os/process/userfaultfd_remedy.h"
 #include "preloadable.h"
 #include "program_trace.h"
 #include "run_report.h"
@@ -125,17 +124,6 @@ bool serves_system_calls() {
   return chosen == nullptr || impl::serves_system_calls(chosen->mode);
 }
 
-// Why the program has to be left alone; empty: it has not. Some system calls of the program would
-// fail that succeed without Wherry, unless the user has chosen a trap and accepts that.
-std::string why_left_alone(const std::string& program) {
-  if (std::string why = why_not_preloadable(program); !why.empty()) return why;
-  if (serves_system_calls() || !impl::environment("WHERRY_TRAP").empty()) return {};
-  return fmt::format(
-      "its system calls would fail on memory that is elsewhere. Better: {}. Or accept that: set "
-      "WHERRY_TRAP",
-      impl::userfaultfd_remedy(impl::permissions(), impl::unprivileged_userfaultfd()));
-}
-
 // Tells the library and the program's other processes what to do.
 void set_environment(const RunOptions& options, const std::string& devices,
                      const std::string& reports) {
@@ -213,7 +201,7 @@ int run_run(const RunOptions& options) {
     return exit_usage;
   }
   const std::string& name = options.program[0];
-  if (const std::string why = why_left_alone(name); !why.empty()) {
+  if (const std::string why = why_not_preloadable(name); !why.empty()) {
     complain(fmt::format("{} runs without Wherry: {}", name, why));
     StartedProgram program(options.program);
     return program.process() < 0 ? program.complain_of_start() : program.wait().code;
