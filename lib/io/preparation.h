@@ -86,9 +86,9 @@ bool has_failed(Result result) {
 }
 
 // Returns what call() returns. If calls' memory is to be prepared: while call() fails with EFAULT
-// and prepare_all() found managed memory, both are repeated, at most attempts_max times.
+// and prepare_all() found managed memory, both are repeated, so that there are at most `attempts`.
 template <typename PrepareAll, typename Call>
-auto call_prepared(const PrepareAll& prepare_all, const Call& call) {
+auto call_prepared(const PrepareAll& prepare_all, const Call& call, int attempts = attempts_max) {
   if (!prepares()) return call();
   const int errno_before = errno;
   for (int attempt = 1;; ++attempt) {
@@ -96,7 +96,7 @@ auto call_prepared(const PrepareAll& prepare_all, const Call& call) {
     errno = errno_before;
     const auto result = call();
     if (!has_failed(result) || errno != EFAULT || !managed) return result;
-    if (attempt == attempts_max) {
+    if (attempt == attempts) {
       note_refused();
       return result;
     }

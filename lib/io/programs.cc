@@ -1,6 +1,7 @@
 // Functions that start programs. Linux reads the names, the arguments and the environment, which
 // are texts and arrays of them. They change nothing when they fail.
 #include <spawn.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <cerrno>
@@ -38,20 +39,25 @@ int spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* ac
           const posix_spawnattr_t* attributes, Texts arguments, Texts environment) {
   const auto real = Real<name, int(pid_t*, const char*, const posix_spawn_file_actions_t*,
                                    const posix_spawnattr_t*, Texts, Texts)>::get();
+  if (!prepares()) return real(process, path, actions, attributes, arguments, environment);
   const int errno_before = errno;
   int error = 0;
+  // The C library blocks all signals until it has stored the number and the child has gone, so a
+  // fault that a signal handler serves would end the program.
+  pid_t own_process = 0;
   (void)call_prepared(
       [&] {
-        bool managed = prepare_used({text(path)});
+        bool managed = prepare_used({text(path), in(actions), in(attributes)});
         managed |= prepare_texts(arguments);
         return prepare_texts(environment) || managed;
       },
       [&] {
-        error = real(process, path, actions, attributes, arguments, environment);
+        error = real(&own_process, path, actions, attributes, arguments, environment);
         errno = error;
         return error == 0 ? 0 : -1;
       });
   errno = errno_before;
+  if (error == 0 && process != nullptr) *process = own_process;
   return error;
 }
 
@@ -66,6 +72,11 @@ int io_posix_spawn(pid_t*, const char*, const posix_spawn_file_actions_t*, const
                    Texts, Texts) WHERRY_IO_STANDS_FOR("posix_spawn");
 int io_posix_spawnp(pid_t*, const char*, const posix_spawn_file_actions_t*,
                     const posix_spawnattr_t*, Texts, Texts) WHERRY_IO_STANDS_FOR("posix_spawnp");
+
+// They run the shell, which gets the text as an argument.
+WHERRY_IO_SERVED(int, system, (const char* command), (command), text(command))
+WHERRY_IO_SERVED(FILE*, popen, (const char* command, const char* mode), (command, mode),
+                 text(command))
 
 int io_execve(const char* path, Texts arguments, Texts environment) {
   return start_program<"execve">(path, arguments, environment, path, arguments, environment);

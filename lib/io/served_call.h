@@ -42,8 +42,8 @@ inline Used out(void* start, std::size_t bytes) {
 }
 // Linux reads a text.
 inline Used text(const char* start) {
-  constexpr std::size_t path_max = 4096;
-  return {start, path_max, Access::read, /*is_text=*/true};
+  constexpr std::size_t text_max = 128 << 10;  // of an argument of a program
+  return {start, text_max, Access::read, /*is_text=*/true};
 }
 
 // Accesses these pieces. Returns whether there is any managed memory.

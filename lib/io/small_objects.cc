@@ -23,34 +23,10 @@
 #include <cstring>
 
 #include "io/served_call.h"
+#include "io/stand_in.h"
 
 namespace wherry::io {
 namespace {
-
-// An object of this call in the place of one of the program, which gets its value at the end.
-template <typename T>
-class StandIn {
- public:
-  explicit StandIn(T* theirs) : theirs_(theirs) {
-    if (theirs_ != nullptr) own_ = *theirs_;
-  }
-  ~StandIn() {
-    if (theirs_ != nullptr) *theirs_ = own_;
-  }
-  StandIn(const StandIn&) = delete;
-  StandIn& operator=(const StandIn&) = delete;
-
-  T* get() { return theirs_ != nullptr ? &own_ : nullptr; }
-
- private:
-  T* const theirs_;
-  T own_{};
-};
-
-template <typename... Objects>
-bool concerns_managed(const Objects*... objects) {
-  return prepares() && (false || ... || is_managed(objects, sizeof *objects));
-}
 
 // Linux answers to a request as much as its number says, and older requests need little.
 std::size_t answer_bytes(unsigned long request) {

@@ -95,7 +95,9 @@ ssize_t io_process_vm_readv(pid_t process, const iovec* to, unsigned long to_cou
           return prepare_pieces(from, from_count, Access::read) || managed;
         },
         call);
-  return call_prepared(prepare_all, call);
+  // What the other process has cannot be prepared here.
+  constexpr int attempts = 3;
+  return call_prepared(prepare_all, call, attempts);
 }
 
 }  // namespace wherry::io

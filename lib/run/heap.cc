@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "io/real.h"
 #include "os/memory/own_heap.h"
@@ -67,7 +68,15 @@ void* next_malloc(std::size_t bytes) {
 }
 
 void next_free(void* memory) {
-  Real<"free", void(void*)>::get()(memory);
+  using Next = Real<"free", void(void*)>;
+  if (Next::is_found()) return Next::get()(memory);
+  // Before this library is initialized: dlsym() frees the text of the last error, if there was one,
+  // which would come here again, and is left alone.
+  [[gnu::tls_model("initial-exec")]] static thread_local bool finds = false;
+  if (std::exchange(finds, true)) return;
+  auto* const next = Next::get();
+  finds = false;
+  next(memory);
 }
 
 std::size_t next_usable(void* memory) {

@@ -124,6 +124,21 @@ bool serves_system_calls() {
   return chosen == nullptr || impl::serves_system_calls(chosen->mode);
 }
 
+void set_if_unset(const char* name, const char* value) {
+  ::setenv(name, value, 0);
+}
+
+// For programs in whose system calls Linux does not find memory that is elsewhere. What neither a
+// sample nor a move takes away stays where Linux finds it, also for other processes and for calls
+// that no wrapper sees. A message of UCX that is not copied by the receiver's process needs no page
+// of the sender.
+void set_environment_of_helped(const RunOptions& options) {
+  const bool threads_differ = has_several_nodes() || !options.attach.empty();
+  if (!threads_differ && options.sample == 0) set_if_unset("WHERRY_SAMPLING", "0");
+  set_if_unset("UCX_RNDV_THRESH", "inf");
+  set_if_unset("UCX_ZCOPY_THRESH", "inf");
+}
+
 // Tells the library and the program's other processes what to do.
 void set_environment(const RunOptions& options, const std::string& devices,
                      const std::string& reports) {
@@ -133,6 +148,7 @@ void set_environment(const RunOptions& options, const std::string& devices,
     set("WHERRY_DEVICES", "kind=coherent");
   if (!options.policy.empty()) set("WHERRY_POLICY", options.policy);
   if (options.sample != 0) set("WHERRY_SAMPLING", fmt::format("{:g},always", options.sample));
+  if (!serves_system_calls()) set_environment_of_helped(options);
   set("WHERRY_RUN",
       fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
                   options.attach.empty() ? "by-cpu" : joined(options.attach, ','), reports,
