@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "io/drain.h"
 #include "io/fill.h"
 #include "io/preparation.h"
 #include "io/real.h"
@@ -19,6 +20,11 @@ namespace {
 bool is_readable_message(const msghdr* header) {
   return prepares() && is_readable(header, sizeof *header) &&
          is_array(header->msg_iov, header->msg_iovlen);
+}
+
+// Linux reads the pages after the call, too, until it says that it has sent them.
+bool keeps_pages(int flags) {
+  return (flags & MSG_ZEROCOPY) != 0;
 }
 
 bool refers_to_managed(const msghdr& header) {
@@ -54,25 +60,53 @@ ssize_t io_recvfrom_chk(int, void*, std::size_t, std::size_t, int, void*, sockle
 
 ssize_t io_send(int fd, const void* buffer, std::size_t bytes, int flags) {
   const auto real = Real<"send", ssize_t(int, const void*, std::size_t, int)>::get();
-  return call_prepared([&] { return prepare(buffer, bytes, Access::read); },
-                       [&] { return real(fd, buffer, bytes, flags); });
+  if (!prepares() || !is_managed(buffer, bytes)) return real(fd, buffer, bytes, flags);
+  if (keeps_pages(flags))
+    return call_prepared([&] { return prepare(buffer, bytes, Access::read); },
+                         [&] { return real(fd, buffer, bytes, flags); });
+  const iovec piece{const_cast<void*>(buffer), bytes};
+  const auto call = [&](const iovec* from, std::size_t, off64_t) {
+    return real(fd, from->iov_base, from->iov_len, flags);
+  };
+  return drain(fd, &piece, 1, at_file_position, FillCall(call));
 }
 ssize_t io_sendto(int fd, const void* buffer, std::size_t bytes, int flags, const void* address,
                   socklen_t address_bytes) {
   const auto real =
       Real<"sendto", ssize_t(int, const void*, std::size_t, int, const void*, socklen_t)>::get();
-  return call_prepared(
-      [&] {
-        const bool managed = prepare(address, address_bytes, Access::read);
-        return prepare(buffer, bytes, Access::read) || managed;
-      },
-      [&] { return real(fd, buffer, bytes, flags, address, address_bytes); });
+  const auto prepare_address = [&] { return prepare(address, address_bytes, Access::read); };
+  if (!prepares() || !is_managed(buffer, bytes) || keeps_pages(flags))
+    return call_prepared(
+        [&] {
+          const bool managed = prepare_address();
+          return prepare(buffer, bytes, Access::read) || managed;
+        },
+        [&] { return real(fd, buffer, bytes, flags, address, address_bytes); });
+  const iovec piece{const_cast<void*>(buffer), bytes};
+  const auto call = [&](const iovec* from, std::size_t, off64_t) {
+    return call_prepared(prepare_address, [&] {
+      return real(fd, from->iov_base, from->iov_len, flags, address, address_bytes);
+    });
+  };
+  return drain(fd, &piece, 1, at_file_position, FillCall(call));
 }
 ssize_t io_sendmsg(int fd, const msghdr* header, int flags) {
   const auto real = Real<"sendmsg", ssize_t(int, const msghdr*, int)>::get();
-  const auto call = [&] { return real(fd, header, flags); };
-  if (!is_readable_message(header)) return call();
-  return call_prepared([&] { return prepare_message(*header, Access::read); }, call);
+  if (!is_readable_message(header)) return real(fd, header, flags);
+  if (keeps_pages(flags) || !is_any_managed(header->msg_iov, header->msg_iovlen))
+    return call_prepared([&] { return prepare_message(*header, Access::read); },
+                         [&] { return real(fd, header, flags); });
+  msghdr own = *header;
+  const auto call = [&](iovec* from, std::size_t count, off64_t) {
+    own.msg_iov = from;
+    own.msg_iovlen = count;
+    const ssize_t result = call_prepared([&] { return prepare_message(own, Access::read); },
+                                         [&] { return real(fd, &own, flags); });
+    // Control data go with the first part.
+    if (result > 0) own.msg_controllen = 0;
+    return result;
+  };
+  return drain(fd, header->msg_iov, header->msg_iovlen, at_file_position, FillCall(call));
 }
 ssize_t io_recv(int fd, void* buffer, std::size_t bytes, int flags) {
   const auto real = Real<"recv", ssize_t(int, void*, std::size_t, int)>::get();

@@ -1,6 +1,5 @@
 // Passes memory to Linux in which no page exists yet, through functions of the C library. Prints
 // what each call answers, which does not depend on where the memory is.
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
