@@ -25,6 +25,8 @@ namespace {
 // Longer stretches are not searched: a search takes up to 100 ns for each page.
 constexpr std::uintptr_t stack_search_bytes = std::uintptr_t{1} << 20;
 
+constinit std::atomic<std::uint64_t> refused = 0;
+
 std::size_t ask(const void* start, std::size_t bytes, Access access) {
   return bytes == 0 || !may_be_managed(start)
              ? 0
@@ -115,6 +117,14 @@ bool prepare_pieces(const iovec* pieces, std::size_t count, Access access) {
   for (std::size_t i = 0; i < count; ++i)
     managed |= prepare(pieces[i].iov_base, pieces[i].iov_len, access);
   return managed;
+}
+
+void note_refused() {
+  refused.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t refused_calls() {
+  return refused.load(std::memory_order_relaxed);
 }
 
 bool prepare_message(const msghdr& header, Access access) {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/page.h"
 #include "memory/system_calls.h"
@@ -88,17 +89,35 @@ bool prepare_message(const msghdr& header, Access access);
 // it on the host for 20 us, which is enough unless the thread loses its CPU within that time.
 inline constexpr int attempts_max = 1000;
 
+// Counts a call that ends in EFAULT on managed memory.
+void note_refused();
+// How many were counted in this process.
+std::uint64_t refused_calls();
+
+// Whether a function that sets errno has failed.
+template <typename Result>
+bool has_failed(Result result) {
+  if constexpr (std::is_pointer_v<Result>)
+    return result == nullptr;
+  else
+    return result == -1;
+}
+
 // Returns what call() returns. If calls' memory is to be prepared: while call() fails with EFAULT
-// and prepare_all() found managed memory, both are repeated, at most attempts_max times.
+// and prepare_all() found managed memory, both are repeated, so that there are at most `attempts`.
 template <typename PrepareAll, typename Call>
-ssize_t call_prepared(const PrepareAll& prepare_all, const Call& call) {
+auto call_prepared(const PrepareAll& prepare_all, const Call& call, int attempts = attempts_max) {
   if (!prepares()) return call();
   const int errno_before = errno;
   for (int attempt = 1;; ++attempt) {
     const bool managed = prepare_all();
     errno = errno_before;
-    const ssize_t result = call();
-    if (result != -1 || errno != EFAULT || !managed || attempt == attempts_max) return result;
+    const auto result = call();
+    if (!has_failed(result) || errno != EFAULT || !managed) return result;
+    if (attempt == attempts) {
+      note_refused();
+      return result;
+    }
   }
 }
 
