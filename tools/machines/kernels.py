@@ -229,10 +229,11 @@ def own_build(attempt):
         subprocess.run([*trusting, "-C", folder, "fetch", "--quiet", CHECKOUT, "HEAD"], check=True)
         subprocess.run([*trusting, "-C", folder, "checkout", "--quiet", "--force", "--detach",
                         "FETCH_HEAD"], check=True)
-    subprocess.run([folder / "tools/configure", folder / "build", "-Dbench=false",
-                    "-Dcompat=false", "-Dpython=disabled"], check=True)
-    build = Build(folder / "build")
-    return build
+    subprocess.run([folder / "tools/configure", folder / "build", "-Dbench=false"], check=True)
+    # Configures again where the sources' list has changed; the tests are read from the result.
+    subprocess.run(["ninja", "-C", folder / "build", "build.ninja"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return Build(folder / "build")
 
 
 def tool(name, package):
@@ -297,7 +298,7 @@ def attempt(attempt):
     image = debian_packages.kernel_image(attempt.cache / "kernels", kernel.suite, "amd64",
                                          kernel.version)
     build = Build(attempt.build) if attempt.build else own_build(attempt)
-    listed = programs(build, kernel, attempt.quick, attempt.cache)
+    listed = programs(build, kernel, attempt.quick, attempt.cache / "kernels")
     files = folders_of_run(build) + [file for program in listed for file in program.files]
     if not attempt.build:
         build.make([program.command.words[0] for program in listed] + files)
