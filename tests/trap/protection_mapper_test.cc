@@ -315,9 +315,15 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   const auto entries = [&] { return page_table.entries_of(s.at(block.first)); };
   // Small pages first: all are mapped, and none by a huge entry.
   for (std::uint64_t half : {0u, 256u}) REQUIRE(s.pool.fill_zero({block.first + half, 256}));
-  CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
+  // Before Linux 6.7 nothing tells how a block is mapped, and the mapper trusts Linux.
+  const bool is_told = entries().has_value();
+  CHECK(s.mapper.map_whole(block).status == (is_told ? OpStatus::occupied : OpStatus::ok));
   CHECK(s.rights(block.first) == "rw-");
-  REQUIRE(s.pool.merge(block) == 0);
+  if (const int refused = s.pool.merge(block)) {
+    INFO("errno " << refused);
+    CHECK(linux_is_older_than(6, 4));
+    return;
+  }
   *reinterpret_cast<int*>(s.at(block.first)) = 5;  // through a small entry
   if (linux_is_older_than(6, 14)) {
     // Linux cannot free the page table with the small entries, and fills it.
