@@ -210,7 +210,7 @@ def programs(build, kernel, quick):
     else:
         folders = [name for name in build.tests if build.runs_alone(name)
                    and name.split("/")[0] in (*kernels.FULL_FOLDERS, "kernels", "pages", "trace")]
-        chosen = [(name, "") for name in kernels.FULL_TESTS + folders]
+        chosen = [(name, "") for name in kernels.FULL_TESTS + folders + kernels.LITMUS]
         again = [(name, "") for name in kernels.FULL_BY_PROTECTION]
 
     def of(tests, environment, suffix=""):

@@ -101,9 +101,12 @@ class Outcome:
     console: str
 
     def complaint(self):
-        """Linux's message about a fault of its own, or None."""
-        found = re.search(r".*\b(BUG|Oops|WARNING):.*", self.console)
-        return found and found.group()
+        """Linux's message about a fault of its own, or None. An emulated CPU looks stuck where the
+        machine that emulates it is busy."""
+        for line in self.console.splitlines():
+            if re.search(r"\b(BUG|Oops|WARNING):", line) and "soft lockup" not in line:
+                return line
+        return None
 
     def last_words(self, lines):
         return "\n".join(self.console.splitlines()[-lines:])
@@ -191,7 +194,8 @@ def line(machine, command, mark):
     if command.environment:
         words = ["env", *(f"{name}={value}" for name, value in command.environment.items()), *words]
     if command.user != "root":
-        words = ["su", "-s", "/bin/sh", command.user, "-c", 'exec "$0" "$@"', *words]
+        words = ["su", "-s", "/bin/sh", command.user, "-c",
+                 "exec " + " ".join(map(shell_quote, words))]
     if command.limit:
         words = ["timeout", f"{command.limit:g}", *words]
     return COMMAND.format(words=" ".join(map(shell_quote, words)), mark=mark)
