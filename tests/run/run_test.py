@@ -444,16 +444,6 @@ class Interface(Same):
             self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
             self.assertIn("runs with more rights than its user has", done.stderr)
 
-    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
-    def test_programs_whose_system_calls_would_fail_are_left_alone_with_a_line(self):
-        if every_user_may_use_userfaultfd():
-            self.skipTest("every user may use a full userfaultfd here")
-        done = plain("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
-                     "--bounding-set", "-all", cli_test.PROGRAM, "run", "--", "echo", "hello")
-        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
-        self.assertIn("echo runs without Wherry: its system calls would fail", done.stderr)
-        self.assertIn("sysctl vm.unprivileged_userfaultfd=1", done.stderr)
-
     def test_sanitized_programs_are_left_alone_with_a_line(self):
         text = ("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
                 "int main(void) {\n  char* const memory = malloc(8u << 20);\n"
