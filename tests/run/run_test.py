@@ -117,7 +117,8 @@ class MemoryCalls(Same):
         self.run_seeds(max(1, int(2 * SCALE)), ["--min-size", "64K"])
 
     def test_the_same_is_found_with_other_traps(self):
-        for trap in ("mprotect", "sigbus"):
+        # The setup "mprotect" forbids userfaultfd, which sigbus needs.
+        for trap in ("mprotect",) if "WHERRY_TRAP" in os.environ else ("mprotect", "sigbus"):
             self.run_seeds(1, MOVING, {"WHERRY_TRAP": trap})
 
     def test_the_same_is_found_with_other_allocators(self):
