@@ -1137,6 +1137,32 @@ TEST_CASE("A child of vfork() that resets its signals does not reset its parent'
   CHECK(mentions(text, "exit code 0"));
 }
 
+TEST_CASE("Faults of a child of vfork() are resolved after it has reset its signals") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      // As programs do before they execute another one.
+      for (int signal = 1; signal < 32; ++signal) {
+        struct sigaction action {};
+        if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN ||
+            action.sa_handler == SIG_DFL)
+          continue;
+        ::signal(signal, SIG_DFL);
+      }
+      ::signal(fault_signal, SIG_DFL);
+      load_byte(own_pages);
+      ::_exit(5);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    say("exited %d, code %d", WIFEXITED(status), WEXITSTATUS(status));
+  });
+  INFO(outcome.describe());
+  CHECK(mentions(outcome.out, "exited 1, code 5"));
+}
+
 TEST_CASE("Faults, crashes that are caught, and changes of the action work concurrently") {
   const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const auto outcome = test::in_fresh_process([] {

@@ -244,7 +244,7 @@ static void stacks(void) {
 }
 
 int main(void) {
-  next_block = malloc(512 << 20);
+  next_block = calloc(1, 512 << 20);
   streams();
   files();
   sockets();
