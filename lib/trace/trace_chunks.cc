@@ -1,5 +1,7 @@
 #include "trace/trace_chunks.h"
 
+#include <algorithm>
+
 namespace wherry::impl {
 namespace {
 

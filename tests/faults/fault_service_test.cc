@@ -522,7 +522,8 @@ TEST_CASE("only the page is forbidden where its neighbours may be allocated agai
   CHECK_FALSE(s.machine.at(0).forbids(second.pages().first));
 }
 
-TEST_CASE("each of thousands of threads that access freed memory is refused after two messages at most") {
+TEST_CASE(
+    "each of thousands of threads that access freed memory is refused after two messages at most") {
   const std::uint32_t threads = scale() < 1 ? 1'500 : 5'000;
   constexpr std::uint64_t blocks = 4;
   Setup s;

@@ -316,7 +316,8 @@ class RealPrograms(Same):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.text = pathlib.Path(cls.folder.name) / "text"
-        lines = (f"{i * 2654435761 % 1000003} line {i}\n" for i in range(60000 if IS_SHORT else 200000))
+        lines = (f"{i * 2654435761 % 1000003} line {i}\n"
+                 for i in range(60000 if IS_SHORT else 200000))
         cls.text.write_text("".join(lines))
 
     @classmethod
@@ -513,7 +514,8 @@ class Interface(Same):
                 "          for thread in os.listdir('/proc/self/task')}\n"
                 "while 'wherry-usage' not in threads(): time.sleep(0.01)\n"
                 "for name, thread in threads().items():\n"
-                "  print(name, *sorted(os.sched_getaffinity(thread)))\n")
+                "  print('main' if thread == os.getpid() else name,\n"
+                "        *sorted(os.sched_getaffinity(thread)))\n")
         # Python itself begins with smaller allocations.
         done = wherry("run", "--quiet", "--min-size", "8M", "--", "/usr/bin/python3", "-c", code,
                       environment={"WHERRY_SAMPLING": "2"})
@@ -523,7 +525,7 @@ class Interface(Same):
             cpus[name] = [int(number) for number in numbers]
         mine = sorted(os.sched_getaffinity(0))
         self.assertEqual(cpus.get("wherry-usage"), mine, done.stderr)
-        self.assertEqual(cpus.get("python3"), mine[:1])
+        self.assertEqual(cpus.get("main"), mine[:1])
 
     def test_a_killed_program_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder:

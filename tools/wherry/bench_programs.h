@@ -15,7 +15,7 @@ struct ProgramBenchOptions {
   double sample = 0;    // if not 0: runs each also with --record and --sample
   // Bytes of memory that are used before; half of the available memory at most.
   std::uint64_t warm = std::uint64_t{4} << 30;
-  std::string traces;   // if not empty: a folder, which keeps the traces of the last round
+  std::string traces;  // if not empty: a folder, which keeps the traces of the last round
   // For wherry run.
   std::string devices;
   std::string policy;
