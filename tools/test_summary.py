@@ -6,7 +6,8 @@ the number of tests.
 Usage: test_summary.py NAME=BUILD/meson-logs/LOG... [elsewhere=FILE]
 NAME says how the tests were run. A missing log means that they did not run, which counts as one
 failure. FILE is what tools/elsewhere printed. A failure is also each error that a sanitizer has
-reported in the build's reports folder, also from a process whose end the test expected. Exits 0 if nothing failed.
+reported in the build's reports folder, also from a process whose end the test expected. Exits 0 if
+nothing failed.
 """
 
 import json
