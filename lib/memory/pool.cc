@@ -205,6 +205,14 @@ void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
     }
     done += result.bytes / page_size;
     if (result || result.bytes != 0) continue;
+    if (result.status == OpStatus::occupied) {
+      // The page was in a larger folio than was known, and somebody holds it: Linux has cleared it
+      // instead of freeing it. It gets its contents back, and stays.
+      std::memcpy(alias_.data() + rest.offset(), from, page_size);
+      folio_map_.created(block_span(block_of(rest.first)));
+      ++done;
+      continue;
+    }
     WHERRY_CHECK(!patience.is_over(), "no memory for pages that a huge page had: {}",
                  to_string(result.status));
     patience.note_wait();

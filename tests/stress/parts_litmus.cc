@@ -28,8 +28,8 @@ const std::vector<std::vector<int>> casts_of_one_device{
 Match brief_match() {
   Match match;
   match.in_whole_blocks = true;
-  match.until_moved = scaled(4000);
-  match.moving_limit = std::chrono::milliseconds(20 + scaled(180));
+  match.until_moved = scaled(2000);
+  match.moving_limit = std::chrono::milliseconds(20 + scaled(60));
   return match;
 }
 

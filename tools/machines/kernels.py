@@ -150,7 +150,7 @@ def folders_of_run(build):
     """What `wherry run` reads and loads."""
     return [build.program(path) for path in (
         "tools/wherry-folders", "lib/run/libwherry_run.so.0", "lib/libwherry.so.0",
-        "lib/interposers/libwherry_interposers.so.0")]
+        "lib/interposers/libwherry_interposers.so.0", "lib/io/libwherry_io.so.0")]
 
 
 def expect(pattern, what):
