@@ -27,9 +27,11 @@ std::uintptr_t control_block(pid_t thread) {
 ThreadStack stack_in(const MappedRange& mapping, std::uintptr_t block, bool is_callers) {
   const std::uintptr_t page = round_down(block, page_size);
 #if defined(__x86_64__)
-  // The control block is smaller than a page, and thread-local variables precede it. The mapping
-  // may extend further, because neighbouring mappings merge.
-  const std::uintptr_t end = std::min(page + 2 * page_size, mapping.range.end);
+  // Thread-local variables precede the control block. With glibc 2.36 it ends this far behind the
+  // list, and with any glibc at the end of the page, unless the program has made the stack itself.
+  // The mapping may extend further, because Linux before 6.7 merges it with a neighbour.
+  constexpr std::size_t behind_list = 1632;
+  const std::uintptr_t end = std::min(round_up(block + behind_list, page_size), mapping.range.end);
 #else
   const std::uintptr_t end = mapping.range.end;
 #endif
