@@ -102,10 +102,7 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   const auto first = continues(span.first);
   const auto end = continues(span.end());
   if (first && end && !*first && !*end) return Folios::apart;
-  if (!is_full || !is_huge_now(block)) return Folios::unknown;
-  // The pages may have been merged since they shared a smaller folio.
-  folio_map_.created(block);
-  return Folios::huge_page;
+  return is_full && is_huge_now(block) ? Folios::huge_page : Folios::unknown;
 }
 
 std::optional<PageFrames::Place> SparsePoolFile::place_of(PageIndex page) const {
@@ -155,9 +152,7 @@ OpStatus SparsePoolFile::split(PageSpan span) {
     if (split_folios(0, address(span), span.bytes()) != 0) return OpStatus::unsupported;
     const auto mapped = frames_.is_mapped(address(span));
     if (!mapped) return OpStatus::unsupported;
-    // The entry also goes, for a moment, when Linux tries to move or to reclaim the huge page. Both
-    // fail if somebody holds it, and then it is not split. So a second look asks for the page.
-    if (*mapped || is_huge_now(block)) continue;
+    if (*mapped) continue;
     was_split(block);
     return OpStatus::ok;
   }
@@ -205,14 +200,6 @@ void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
     }
     done += result.bytes / page_size;
     if (result || result.bytes != 0) continue;
-    if (result.status == OpStatus::occupied) {
-      // The page was in a larger folio than was known, and somebody holds it: Linux has cleared it
-      // instead of freeing it. It gets its contents back, and stays.
-      std::memcpy(alias_.data() + rest.offset(), from, page_size);
-      folio_map_.created(block_span(block_of(rest.first)));
-      ++done;
-      continue;
-    }
     WHERRY_CHECK(!patience.is_over(), "no memory for pages that a huge page had: {}",
                  to_string(result.status));
     patience.note_wait();

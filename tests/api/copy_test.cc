@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -16,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::copy_test {

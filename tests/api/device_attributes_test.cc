@@ -1,6 +1,6 @@
 #include "runtime/device_attributes.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::device_attributes_test {
 

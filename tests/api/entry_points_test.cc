@@ -1,9 +1,8 @@
 // Which function a program of a given CUDA version gets for a name.
 #include "api/exports.h"
 
+#include <catch2/catch.hpp>
 #include <string>
-
-#include "support/catch.h"
 
 namespace wherry::test::entry_points_test {
 

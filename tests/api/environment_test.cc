@@ -4,6 +4,7 @@
 
 #include <wherry/cuda_runtime_api.h>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,6 @@
 #include <string>
 #include <thread>
 
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"

@@ -1,10 +1,9 @@
 #include "api/registered_code.h"
 
 #include <array>
+#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
-
-#include "support/catch.h"
 
 namespace wherry::test::registered_code_test {
 

@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 #include <wherry/cuda.h>
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
+
 #include "support/child.h"
 #include "support/session.h"
 

@@ -1,7 +1,8 @@
 #include "runtime/visible_devices.h"
 
+#include <catch2/catch.hpp>
+
 #include "runtime/device_uuid.h"
-#include "support/catch.h"
 
 namespace wherry::test::visible_devices_test {
 

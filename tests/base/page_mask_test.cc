@@ -1,6 +1,6 @@
 #include "base/page_mask.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 #include <bitset>
 #include <random>

@@ -1,6 +1,6 @@
 #include "base/page.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::page_test {
 

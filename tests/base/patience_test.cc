@@ -1,6 +1,6 @@
 #include "base/patience.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::patience_test {
 

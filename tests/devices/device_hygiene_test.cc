@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -19,7 +20,6 @@
 #include <thread>
 
 #include "os/memory/loader_memory.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/test_device.h"

@@ -1,6 +1,6 @@
 #include "faults/sample_pace.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::sample_pace_test {
 

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
+
 #include "support/conditions.h"
 
 namespace {

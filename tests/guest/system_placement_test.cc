@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/locations.h"
 #include "support/session.h"

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -22,7 +23,6 @@
 #include "held/holders.h"
 #include "held/places.h"
 #include "support/capabilities.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/stage.h"

@@ -48,8 +48,6 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "support/cpu.h"
-
 namespace {
 
 constexpr int fault_short = -1;
@@ -193,7 +191,13 @@ std::array<Site, 4096> sites;
 thread_local bool busy = false;
 
 long raw(long number, long a, long b, long c) {
-  return wherry::test::raw_system_call(number, a, b, c, 0600);
+  long result;
+  register long a4 asm("r10") = 0600;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(a4)
+               : "rcx", "r11", "memory");
+  return result;
 }
 
 void note(const char* text, int length) {

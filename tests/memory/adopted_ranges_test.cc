@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +28,6 @@
 #include "os/memory/address_map.h"
 #include "os/memory/loader_memory.h"
 #include "os/process/permissions.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/descriptors.h"

@@ -1,6 +1,6 @@
 #include "memory/page_owners.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::page_owners_test {
 namespace {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -15,7 +16,6 @@
 #include "os/files/file_window.h"
 #include "os/memory/page_table.h"
 #include "os/process/permissions.h"
-#include "support/catch.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 
@@ -114,37 +114,6 @@ TEST_CASE("without userfaultfd, only whole blocks become huge pages, and holes s
   REQUIRE(pool.merge(first) == 0);
   CHECK(is_huge(first));
   CHECK(*pool.alias({5}) == std::byte{7});
-}
-
-TEST_CASE(
-    "pages of a small folio that Linux merges with others share a huge page with all of them") {
-  SparsePoolFile pool("pool-test", block_size, HugePages::if_possible, permissions().userfaultfd());
-  if (!pool.views_permit_huge_pages()) {
-    WARN("skipped: Linux merges no pages of pools in the background here");
-    return;
-  }
-  std::vector<std::byte> data(block_size, std::byte{7});
-  const auto fill_pages = [&](unsigned first, unsigned end) {
-    for (unsigned page = first; page < end; ++page) REQUIRE(pool.fill({{page}, 1}, data.data()));
-  };
-  fill_pages(0, 16);
-  REQUIRE(pool.fill({{16}, 16}, data.data()));
-  fill_pages(32, pages_per_block);
-  const PageMask all = ~PageMask{};
-  CHECK(pool.folios({{20}, 4}, all) != Folios::huge_page);
-
-  FileWindow window(block_size);
-  REQUIRE(window.show(pool.file().fd_at(0), 0, block_size, FileWindow::Use::creating_huge_pages) ==
-          0);
-  int merged = -EAGAIN;
-  for (int attempt = 0; attempt < 100 && (merged == -EAGAIN || merged == -EBUSY); ++attempt)
-    merged = merge_pages(window.shown());
-  window.hide();
-  REQUIRE(merged == 0);
-  CHECK(pool.folios({{20}, 4}, all) == Folios::huge_page);
-  const PageSpan together = pool.folios_around({{20}, 4});
-  CHECK(together.first == PageIndex{0});
-  CHECK(together.count == pages_per_block);
 }
 
 TEST_CASE("a block is filled while a write of another block holds the file's lock") {

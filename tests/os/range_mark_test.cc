@@ -3,8 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
+
 #include "os/files/fd.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"

@@ -1,6 +1,6 @@
 #include "pages/address_space.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 #include <map>
 #include <random>

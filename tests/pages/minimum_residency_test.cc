@@ -1,6 +1,6 @@
 #include "pages/minimum_residency.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::minimum_residency_test {
 namespace {

@@ -1,6 +1,6 @@
 #include "policy/advice_rules.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::advice_rules_test {
 

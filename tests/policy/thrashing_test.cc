@@ -1,7 +1,7 @@
 // The thrashing rules, case by case, with the test's clock.
 #include "policy/thrashing.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::thrashing_test {
 namespace {

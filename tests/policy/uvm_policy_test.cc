@@ -2,7 +2,7 @@
 // stay.
 #include "policy/uvm_policy.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::uvm_policy_test {
 namespace {

@@ -1,6 +1,7 @@
 // Events and callbacks of engines with fake devices.
 #include <atomic>
 #include <bitset>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 #include <mutex>
@@ -9,7 +10,6 @@
 
 #include "streams/bench.h"
 #include "streams/device_engine.h"
-#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::event_test {

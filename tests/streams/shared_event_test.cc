@@ -3,7 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
+
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"

@@ -1,6 +1,6 @@
 #include "streams/stream_order.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::stream_order_test {
 namespace {

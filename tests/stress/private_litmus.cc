@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "stress/rig.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 

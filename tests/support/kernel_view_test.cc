@@ -4,7 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
+
 #include "support/child.h"
 
 namespace wherry::test::kernel_view_test {

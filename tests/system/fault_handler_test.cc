@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -18,7 +19,6 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/libc_allocator.h"
 #include "support/session.h"

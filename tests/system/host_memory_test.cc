@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,6 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/descriptors.h"

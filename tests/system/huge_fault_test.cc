@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "support/catch.h"
 #include "support/stage.h"
 #include "support/waiting.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "support/capabilities.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/handler_time.h"

@@ -5,7 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
+
 #include "support/child.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"

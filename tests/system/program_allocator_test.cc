@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,6 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/libc_allocator.h"
 #include "support/session.h"

@@ -1,7 +1,8 @@
 // A stopped device (SIGSTOP) delays operations that need it, and no others.
 #include <signal.h>
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
+
 #include "support/child.h"
 #include "support/session.h"
 #include "support/waiting.h"

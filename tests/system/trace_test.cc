@@ -5,6 +5,7 @@
 #include <wherry/events.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,7 +15,6 @@
 #include <thread>
 
 #include "base/page.h"
-#include "support/catch.h"
 #include "support/child.h"
 #include "support/files.h"
 #include "support/session.h"

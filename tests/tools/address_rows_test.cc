@@ -1,7 +1,7 @@
 // The rows of a picture of memory cover each used address once, however many there are.
 #include "report/address_rows.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::address_rows_test {
 

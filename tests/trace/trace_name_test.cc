@@ -1,6 +1,6 @@
 #include "trace/trace_name.h"
 
-#include "support/catch.h"
+#include <catch2/catch.hpp>
 
 namespace wherry::test::trace_name_test {
 

@@ -1,7 +1,6 @@
 #include "bench_numa.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <numaif.h>
 #include <sys/mman.h>
 

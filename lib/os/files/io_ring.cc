@@ -16,7 +16,6 @@
 #include "base/check.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
-#include "os/kernel_abi.h"
 #include "os/process/permissions.h"
 
 namespace wherry::impl {
@@ -52,7 +51,7 @@ class UringRing final : public IoRing {
   void populate(std::span<std::byte> pages, std::uint64_t tag) override {
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
-                            abi::populate_write);
+                            MADV_POPULATE_WRITE);
     finish(entry, tag, Link::none);
   }
 
@@ -60,7 +59,7 @@ class UringRing final : public IoRing {
     const std::span<std::byte> pages = pages_around(memory);
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
-                            abi::populate_read);
+                            MADV_POPULATE_READ);
     finish(entry, tag, link);
   }
 

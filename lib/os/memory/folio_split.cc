@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "os/files/fd.h"
+#include "os/missing.h"
 
 namespace wherry::impl {
 

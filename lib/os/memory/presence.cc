@@ -2,8 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
+
 #include "base/page.h"
-#include "os/memory/touch.h"
 
 namespace wherry::impl {
 
@@ -23,7 +24,8 @@ std::vector<AddressRange> absent_pages(AddressRange range) {
 }
 
 int create_pages(AddressRange range) {
-  return touch_pages(range.start, range.size(), Touch::to_write);
+  void* const start = reinterpret_cast<void*>(range.start);
+  return ::madvise(start, range.size(), MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 }
 
 }  // namespace wherry::impl

@@ -11,7 +11,6 @@
 #include <string>
 #include <type_traits>
 
-#include "cpu.h"
 #include "threads.h"
 
 /* ---- The block ---- */
@@ -214,9 +213,9 @@ __device__ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value) {
 
 /* ---- Time ---- */
 
-/* Ticks of the CPU's counter, whose rate is about that of cudaDevAttrClockRate. */
+/* Ticks of the processor's time-stamp counter, whose rate is about that of cudaDevAttrClockRate. */
 inline long long clock64() {
-  return ::wherry::kernels::ticks();
+  return static_cast<long long>(__builtin_ia32_rdtsc());
 }
 inline unsigned long long globaltimer() {
   struct timespec now;
@@ -225,7 +224,7 @@ inline unsigned long long globaltimer() {
          static_cast<unsigned long long>(now.tv_nsec);
 }
 inline void __nanosleep(unsigned) {
-  ::wherry::kernels::pause();
+  __builtin_ia32_pause();
 }
 [[noreturn]] inline void __trap() {
   wherryKernelFailed(
