@@ -45,10 +45,6 @@ void write_kernel(const void* args, std::size_t, std::size_t) {
   write_on(*static_cast<const Writer*>(args));
 }
 
-}  // namespace
-
-namespace {
-
 ContentionResult contend_once(std::byte* memory, const Contention& contention, int first,
                               int second) {
   std::fill_n(memory, region, std::byte{0});

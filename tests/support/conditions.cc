@@ -9,11 +9,18 @@
 
 namespace wherry::test {
 
+namespace {
+
+// The variable's number; without the variable a random one.
+unsigned long long number_in(const char* variable) {
+  if (const char* text = std::getenv(variable)) return std::stoull(text);
+  return std::random_device{}();
+}
+
+}  // namespace
+
 std::uint64_t seed() {
-  static const std::uint64_t value = [] {
-    if (const char* text = std::getenv("WHERRY_TEST_SEED")) return std::stoull(text);
-    return static_cast<unsigned long long>(std::random_device{}());
-  }();
+  static const std::uint64_t value = number_in("WHERRY_TEST_SEED");
   return value;
 }
 
@@ -31,14 +38,10 @@ std::uint64_t scaled(std::uint64_t count) {
 }
 
 std::vector<std::size_t> one_of(std::size_t count, const std::string& what) {
-  static const std::uint64_t run = [] {
-    if (const char* text = std::getenv("WHERRY_TEST_RUN")) return std::stoull(text);
-    return static_cast<unsigned long long>(std::random_device{}());
-  }();
+  static const unsigned long long run = number_in("WHERRY_TEST_RUN");
   std::vector<std::size_t> chosen(scale() >= 1 ? count : 1, run % count);
   if (scale() >= 1) std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-  std::printf("WHERRY_TEST_RUN=%llu: %zu of %zu %s\n", static_cast<unsigned long long>(run),
-              chosen.size(), count, what.c_str());
+  std::printf("WHERRY_TEST_RUN=%llu: %zu of %zu %s\n", run, chosen.size(), count, what.c_str());
   return chosen;
 }
 

@@ -1,6 +1,6 @@
-// Settings of a test run. main() prints them, and the environment can repeat them: WHERRY_TEST_SEED
-// (default: random), WHERRY_TEST_SCALE (default 1; the short runs of tools/test use 0.05) and
-// WHERRY_TEST_RUN (the number of the run, default: random).
+// Settings of a test run, which the environment can repeat: WHERRY_TEST_SEED (default: random) and
+// WHERRY_TEST_SCALE (default 1; the short runs of tools/test use 0.05), which main() prints, and
+// WHERRY_TEST_RUN (the number of the run, default: random), which one_of() prints.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ double scale();
 // `count` times scale(), at least 1.
 std::uint64_t scaled(std::uint64_t count);
 
-// At full length 0 to count - 1, else one of them, the next in the next run (WHERRY_TEST_RUN). Says
-// so in the line that tools/test_summary.py counts; `what` there are `count` of.
+// At full length all numbers from 0 to count - 1, else one of them, and the next one in the next
+// run. Prints that as some_of() in support/length.py does; `what` is the name of the things.
 std::vector<std::size_t> one_of(std::size_t count, const std::string& what);
 
 }  // namespace wherry::test

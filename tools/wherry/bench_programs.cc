@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds run_limit{300};
-// More than any of the programs uses.
 const std::string trace_prefix = "trace-";
 
 // How a program is run. The first way is without Wherry.

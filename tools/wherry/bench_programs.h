@@ -13,7 +13,8 @@ struct ProgramBenchOptions {
   bool list = false;    // only lists the programs
   bool record = false;  // runs each also with --record
   double sample = 0;    // if not 0: runs each also with --record and --sample
-  // Bytes of memory that are used before; half of the available memory at most.
+  // Bytes of memory that are used before; half of the available memory at most. None of the
+  // programs uses as much.
   std::uint64_t warm = std::uint64_t{4} << 30;
   std::string traces;  // if not empty: a folder, which keeps the traces of the last round
   // For wherry run.
