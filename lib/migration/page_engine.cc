@@ -639,7 +639,11 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
     const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable, block.waiter);
     done += result.bytes / page_size;
     status = result.status;
-    if (result.bytes != 0) attempt = 0;
+    if (result.bytes != 0) {
+      attempt = 0;
+      // Where Linux makes a small entry there is no huge one. With page protection it makes none.
+      if (at(p).mapper.punch_unmaps()) block.state.entered_whole &= ~p.bit();
+    }
     if (status == OpStatus::occupied) {
       // Mapped already, which is as good if the protection is right.
       if (!writable)

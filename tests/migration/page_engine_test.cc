@@ -581,6 +581,24 @@ TEST_CASE("a huge page is split through the only other page table, or its pages 
   s.check();
 }
 
+TEST_CASE("a block in whose place small entries were made is not taken for one with a huge entry") {
+  Setup s;
+  REQUIRE(s.populate(all, device));
+  {
+    const LockGuard guard(s.block.lock);
+    s.block.entered_whole = device.bit();
+  }
+  REQUIRE(s.migrate({0, 128}, device, host));
+  {
+    // Linux has removed the whole entry; the first fault enters what is left of it.
+    const LockGuard guard(s.block.lock);
+    CHECK(s.block.entered_whole == device.bit());
+  }
+  REQUIRE(s.see({0, 128}, device, host));
+  const LockGuard guard(s.block.lock);
+  CHECK(s.block.entered_whole == 0);
+}
+
 TEST_CASE("while other pages of a huge page are in flight, none of it leaves") {
   HugeSetup s(/*held=*/false);
   const LockedBlock locked(first_block, s.block);
