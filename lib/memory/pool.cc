@@ -200,6 +200,15 @@ void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
     }
     done += result.bytes / page_size;
     if (result || result.bytes != 0) continue;
+    // Somebody has read the hole through a mapping that does not trap: page protection does not
+    // keep forced reads out. The page of zeros gets the contents.
+    const std::uint64_t offset = rest.offset();
+    if (result.status == OpStatus::occupied &&
+        write_at(file_.fd_at(offset), offset, {from, page_size}) == static_cast<int>(page_size)) {
+      folio_map_.created(block_span(block_of(rest.first)));
+      ++done;
+      continue;
+    }
     WHERRY_CHECK(!patience.is_over(), "no memory for pages that a huge page had: {}",
                  to_string(result.status));
     patience.note_wait();

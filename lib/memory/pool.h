@@ -177,7 +177,8 @@ class SparsePoolFile final : public PoolFile {
   std::optional<PageFrames::Place> place_of(PageIndex page) const;
   // Whether the block is a huge page now. Requires: the pool holds all of it.
   bool is_huge_now(PageSpan block);
-  // Fills holes with small pages, however long that takes. Requires: absent.
+  // Fills holes with small pages, however long that takes. A page that a read has created in a hole
+  // meanwhile gets the contents. Requires: absent.
   void fill_small(PageSpan span, const std::byte* source);
 
   StripedFile file_;

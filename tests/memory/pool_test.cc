@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstring>
 #include <future>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -16,6 +19,7 @@
 #include "os/files/file_window.h"
 #include "os/memory/page_table.h"
 #include "os/process/permissions.h"
+#include "support/conditions.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 
@@ -114,6 +118,38 @@ TEST_CASE("without userfaultfd, only whole blocks become huge pages, and holes s
   REQUIRE(pool.merge(first) == 0);
   CHECK(is_huge(first));
   CHECK(*pool.alias({5}) == std::byte{7});
+}
+
+// As with a forced read (ptrace, /proc/PID/mem), which page protection does not keep out.
+TEST_CASE("pages get new frames and keep their contents while somebody's reads fill the holes") {
+  for (const bool by_userfaultfd : {false, true}) {
+    CAPTURE(by_userfaultfd);
+    SparsePoolFile pool("pool-test", block_size, HugePages::if_possible,
+                        by_userfaultfd ? permissions().userfaultfd() : std::nullopt);
+    const PageSpan part{{16}, 64};
+    std::vector<std::uint64_t> data(part.bytes() / sizeof(std::uint64_t));
+    std::iota(data.begin(), data.end(), 1);
+    const auto* const contents = reinterpret_cast<const std::byte*>(data.data());
+    REQUIRE(pool.fill(part, contents));
+
+    FileWindow window(block_size);
+    REQUIRE(window.show(pool.file().fd_at(0), 0, block_size, FileWindow::Use::reading) == 0);
+    const std::byte* const seen = window.shown().data() + part.offset();
+    std::atomic<bool> stop{false};
+    std::thread reader([&] {
+      while (!stop)
+        for (std::size_t at = 0; at < part.bytes(); at += page_size)
+          (void)*const_cast<const volatile std::byte*>(seen + at);
+    });
+    bool kept = true;
+    for (std::uint64_t round = 0; round < scaled(2000) && kept; ++round) {
+      kept = pool.rebuild(part, PageMask::of({16, 64})) == OpStatus::ok &&
+             std::memcmp(seen, contents, part.bytes()) == 0;
+    }
+    stop = true;
+    reader.join();
+    CHECK(kept);
+  }
 }
 
 TEST_CASE("a block is filled while a write of another block holds the file's lock") {
