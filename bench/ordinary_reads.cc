@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 
 #include "measure/managed.h"
 #include "report.h"
@@ -36,7 +37,8 @@ double ns_of_one(const Call& call) {
 
 // Adds the median time of the C library's function, and of the wrapper's surplus.
 template <typename Function, typename Call>
-void compare(Measurements& results, const std::string& what, const char* name, const Call& call) {
+void compare(Measurements& results, const std::string& what, const char* name, const Call& call,
+             std::optional<double> goal = goal_ns) {
   void* const c_library = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
   const auto real = from<Function>(c_library, name);
   const auto wrapper = from<Function>(RTLD_DEFAULT, name);
@@ -51,7 +53,7 @@ void compare(Measurements& results, const std::string& what, const char* name, c
     surplus.push_back(i % 2 == 0 ? second - first : first - second);
   }
   results.push_back({what + ", the C library's", median(times), "ns", {}, {}});
-  results.push_back({what + ", added by the wrapper", median(surplus), "ns", goal_ns, {}});
+  results.push_back({what + ", added by the wrapper", median(surplus), "ns", goal, {}});
 }
 
 void measure_all(Measurements& results, const std::string& when) {
@@ -76,6 +78,17 @@ void measure_all(Measurements& results, const std::string& when) {
                         const iovec pieces[] = {{buffer.data(), 1}, {buffer.data() + 1, 1}};
                         (void)!call(zeros, pieces, 2);
                       });
+  // Arrays on other pages than the frame of the call.
+  std::array<iovec, 1024> far;
+  far.back() = {buffer.data(), 1};
+  const std::vector<iovec> on_heap{{buffer.data(), 1}};
+  const auto read_by = [&](const iovec* array) {
+    return [zeros, array](ReadPieces* call) { (void)!call(zeros, array, 1); };
+  };
+  compare<ReadPieces>(results, name("readv, array elsewhere on the stack"), "readv",
+                      read_by(&far.back()));
+  // No goal: docs/decisions/direct-reads.md.
+  compare<ReadPieces>(results, name("readv, array on the heap"), "readv", read_by(&on_heap[0]), {});
   ::close(zeros);
   ::close(file);
 }

@@ -3,10 +3,11 @@
 skip with the tests that it skipped, how many cases the short form left out, and in the last line
 the number of tests.
 
-Usage: test_summary.py NAME=BUILD/meson-logs/LOG...
+Usage: test_summary.py NAME=BUILD/meson-logs/LOG... [elsewhere=FILE]
 NAME says how the tests were run. A missing log means that they did not run, which counts as one
-failure. So does each error that a sanitizer has reported in the build's reports folder, also from a
-process whose end the test expected. Exits 0 if nothing failed.
+failure. FILE is what tools/elsewhere printed. A failure is also each error that a sanitizer has
+reported in the build's reports folder, also from a process whose end the test expected. Exits 0 if
+nothing failed.
 """
 
 import json
@@ -46,6 +47,17 @@ def drawn_in(test):
     return sum(int(ran) for ran, _ in draws), sum(int(existing) for _, existing in draws)
 
 
+def elsewhere(printed):
+    """How many passed on other machines; what failed there; what was skipped there."""
+    counts = re.findall(r"^(\S+): (\d+) passed, (\d+) failed, (\d+) skipped \(\d+ s\)$", printed,
+                        re.MULTILINE)
+    failed = re.findall(r"^\S+: FAILED: .*$", printed, re.MULTILINE)
+    if not counts:
+        failed.append("elsewhere: tools/elsewhere did not end")
+    return (sum(int(passed) for _, passed, _, _ in counts), failed,
+            re.findall(r"^\S+: skipped: .*$", printed, re.MULTILINE))
+
+
 def sanitizer_errors(build):
     """One line for each report of an error. Warnings of the sanitizers do not count."""
     for report in sorted((pathlib.Path(build) / "reports").glob("*")):
@@ -60,6 +72,12 @@ def main():
     for flavour in sys.argv[1:]:
         name, _, path = flavour.partition("=")
         log = pathlib.Path(path)
+        if name == "elsewhere":
+            others, wrong, left = elsewhere(log.read_text() if log.is_file() else "")
+            passed, skipped = passed + others, skipped + len(left)
+            failed += wrong
+            skips += left
+            continue
         tests = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
         if not tests:
             failed.append(f"{name}: was not built, or its tests did not start")

@@ -18,21 +18,39 @@
 
 namespace {
 
+using Malloc = void* (*)(std::size_t);
+using Calloc = void* (*)(std::size_t, std::size_t);
+using Realloc = void* (*)(void*, std::size_t);
+using Free = void (*)(void*);
+
+// The size of CHOLMOD's largest team. Before version 7 it is fixed, whatever OMP_NUM_THREADS says.
+#if SUITESPARSE_MAIN_VERSION >= 7
+constexpr int team_size = 4;
+void limit_team(cholmod_common& common) {
+  common.nthreads_max = team_size;
+}
+void set_functions(Malloc malloc, Calloc calloc, Realloc realloc, Free free) {
+  SuiteSparse_config_malloc_func_set(malloc);
+  SuiteSparse_config_calloc_func_set(calloc);
+  SuiteSparse_config_realloc_func_set(realloc);
+  SuiteSparse_config_free_func_set(free);
+}
+#else
+constexpr int team_size = CHOLMOD_OMP_NUM_THREADS;
+void limit_team(cholmod_common&) {}
+void set_functions(Malloc malloc, Calloc calloc, Realloc realloc, Free free) {
+  SuiteSparse_config.malloc_func = malloc;
+  SuiteSparse_config.calloc_func = calloc;
+  SuiteSparse_config.realloc_func = realloc;
+  SuiteSparse_config.free_func = free;
+}
+#endif
+
 // What CHOLMOD calls instead of malloc() and the like. They are C functions: they may not throw.
 // Like malloc(), they remember each block's size in front of it.
 class Allocator {
  public:
-  static void use() {
-    SuiteSparse_config.malloc_func = allocate;
-    SuiteSparse_config.calloc_func = [](std::size_t count, std::size_t size) -> void* {
-      if (size != 0 && count > SIZE_MAX / size) return nullptr;
-      void* const block = allocate(count * size);
-      if (block != nullptr) std::memset(block, 0, count * size);
-      return block;
-    };
-    SuiteSparse_config.realloc_func = reallocate;
-    SuiteSparse_config.free_func = release;
-  }
+  static void use() { set_functions(allocate, allocate_zeros, reallocate, release); }
   // The bytes of all live blocks.
   static std::size_t in_use() { return in_use_; }
 
@@ -63,6 +81,12 @@ class Allocator {
       return nullptr;  // CHOLMOD reports CHOLMOD_OUT_OF_MEMORY
     }
   }
+  static void* allocate_zeros(std::size_t count, std::size_t size) {
+    if (size != 0 && count > SIZE_MAX / size) return nullptr;
+    void* const block = allocate(count * size);
+    if (block != nullptr) std::memset(block, 0, count * size);
+    return block;
+  }
   static void* reallocate(void* block, std::size_t size) {
     if (block == nullptr) return allocate(size);
     void* const larger = allocate(size);
@@ -81,12 +105,12 @@ class Allocator {
   static inline std::atomic<std::size_t> in_use_ = 0;
 };
 
-// CHOLMOD uses a team of this size, whatever OMP_NUM_THREADS says. OpenMP keeps the threads of a
-// team, so those that this region attaches are those that work for CHOLMOD. (The BLAS calls of
-// CHOLMOD run on the calling thread, unless the BLAS library has threads of its own.)
+// OpenMP keeps the threads of a team, so those that this region attaches are those that work for
+// CHOLMOD. (The BLAS calls of CHOLMOD run on the calling thread, unless the BLAS library has
+// threads of its own.)
 void attach_team(const wherry::device& device) {
   int failures = 0;
-#pragma omp parallel num_threads(CHOLMOD_OMP_NUM_THREADS) reduction(+ : failures)
+#pragma omp parallel num_threads(team_size) reduction(+ : failures)
   failures += wherryThreadAttach(device.ordinal()) == CUDA_SUCCESS ? 0 : 1;
   if (failures > 0) throw std::runtime_error("a thread could not be attached");
 }
@@ -96,6 +120,7 @@ class Cholmod {
   Cholmod() {
     Allocator::use();
     cholmod_l_start(&common_);
+    limit_team(common_);
     common_.supernodal = CHOLMOD_SUPERNODAL;  // the kind of factor that OpenMP and BLAS work on
     // One ordering, AMD: that of METIS would allocate with malloc().
     common_.nmethods = 1;

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/environment.h"
 #include "base/render.h"
@@ -24,14 +25,17 @@ namespace {
 std::atomic<std::uint64_t> lost_lines = 0;
 
 // What WHERRY_LOG says. One word, so that threads see a whole setting: for an atomic object that is
-// not aligned to its size clang calls a library.
+// not aligned to its size clang calls a library. Without padding, which libstdc++ 13 and later
+// clears when an atomic object is made, and that is no constant expression.
 struct alignas(8) Setting {
   LogLevel level = LogLevel::warning;
   bool is_read = false;
   bool is_set = false;  // lines have the time, the process and the level
+  std::uint16_t no_padding = 0;
 };
 constinit std::atomic<Setting> setting{Setting{}};
-static_assert(std::atomic<Setting>::is_always_lock_free && sizeof(Setting) == 8);
+static_assert(std::atomic<Setting>::is_always_lock_free && sizeof(Setting) == 8 &&
+              std::has_unique_object_representations_v<Setting>);
 
 constexpr std::array<std::string_view, 5> level_names{"off", "error", "warning", "info", "debug"};
 
@@ -118,7 +122,7 @@ void read_log_level() {
   const char* const value = environment_value("WHERRY_LOG");
   const std::string_view text = value == nullptr ? "" : value;
   const auto level = parse_log_level(text);
-  setting.store({level.value_or(Setting{}.level), true, level.has_value() && !text.empty()},
+  setting.store({level.value_or(Setting{}.level), true, level.has_value() && !text.empty(), 0},
                 std::memory_order_relaxed);
 }
 

@@ -30,9 +30,6 @@ constexpr std::uint64_t line_limit_ns = 2'000'000'000;
 // until the woken thread runs.
 constexpr std::uint64_t round_trip_ns = 10'000;
 
-constexpr const char* no_space_anywhere =
-    "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
-
 // The service that resolve_own_fault() uses: a signal handler can reach it only through a static
 // variable. Set before the trap gets the function, whose store and load order the two.
 FaultService* of_signal_handlers = nullptr;
@@ -133,7 +130,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::map:
-      if (fault.in_handler && engine_.may_enter_whole(block, fault.table))
+      if (fault.in_handler && engine_.entries().may_enter_whole(block, fault.table))
         return {Outcome::not_here};
       break;
     case FaultPlan::Kind::refuse:
@@ -144,10 +141,21 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
       engine_.must_separate(block, PageMask::of(plan.decision.region)))
     return {Outcome::not_here};
   const Attempt attempt = executor_.execute(fault, block, found.facts, plan);
-  if (attempt.outcome == Outcome::resolved && fault.constraints.held)
-    temporary_pins_.hold(block.index, plan.decision.region,
-                         engine_.separator().retry_at(block.index));
+  if (attempt.outcome == Outcome::resolved) try_again_after_hold(fault, block, plan);
   return attempt;
+}
+
+// What was mapped remotely because of a holder faults again some time later.
+void FaultService::try_again_after_hold(const Fault& fault, const LockedBlock& block,
+                                        const FaultPlan& plan) {
+  const FaultConstraints& constraints = fault.constraints;
+  const bool lacks_space = constraints.no_space && constraints.space_is_held;
+  if (!constraints.held && !lacks_space) return;
+  const FolioSeparator& separator = engine_.separator();
+  const std::uint64_t retry =
+      constraints.held ? separator.retry_at(block.index) : separator.next_retry();
+  temporary_pins_.hold(block.index, plan.decision.region,
+                       retry != 0 ? retry : clock_() + moment_ns);
 }
 
 // ---- gather
@@ -310,7 +318,7 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
       return answer_foreign(fault);
     case Outcome::full:
       if (!std::exchange(fault.left_line, false))
-        return put_off_for_memory(fault, no_space_anywhere);
+        return put_off_for_memory(fault, no_space_anywhere_.c_str());
       // No other pool has space either: back to the line.
       fault.constraints.no_space = false;
       return put_off_in_line(fault, fault.processor);
@@ -346,8 +354,11 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
   switch (status) {
     case OpStatus::ok:
       return Next::at_once;
+    case OpStatus::held:
+      constraints.space_is_held = true;
+      [[fallthrough]];
     case OpStatus::absent:
-      if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere);
+      if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere_.c_str());
       constraints.narrow_for_space(attempt.is_for_many);
       return Next::at_once;
     case OpStatus::no_memory:
@@ -393,7 +404,7 @@ FaultService::Later FaultService::put_off_in_line(Fault& fault, Processor p) {
   // While pages come free, and older requests get them, this fault's turn will come.
   const std::uint64_t progress = engine_.at(p).capacity.progress();
   fault.waits_for_progress = std::exchange(fault.line_progress, progress) != progress;
-  return put_off(fault, later(fault), "no room is left for the page");
+  return put_off(fault, later(fault), no_space_anywhere_.c_str());
 }
 
 FaultService::Later FaultService::put_off_for_memory(Fault& fault, const char* why) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "faults/access_samples.h"
@@ -44,12 +45,13 @@ struct SharedTable {
 class FaultService {
  public:
   // All outlive the service. `read_ahead`: null: no block is brought before it is used. `shared`:
-  // empty: there are no coherent devices.
+  // empty: there are no coherent devices. `more_space`: what the user can change so that the pools
+  // hold more; for the log.
   FaultService(const ArenaLayout& layout, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
                const Audiences& audiences, const AdviceRules& rules, const Policy& policy,
                ReadAhead* read_ahead = nullptr, const SharedTable& shared = {},
-               Clock clock = now_ns)
+               const std::string& more_space = "raise their capacities", Clock clock = now_ns)
       : layout_(layout),
         engine_(engine),
         evictor_(evictor),
@@ -61,6 +63,7 @@ class FaultService {
         policy_(policy),
         read_ahead_(read_ahead),
         shared_(shared),
+        no_space_anywhere_("all pools are full: free memory, or " + more_space),
         clock_(clock),
         executor_(engine, effects, costs_, clock),
         answers_(engine, blocks, address_space, costs_, clock),
@@ -100,6 +103,8 @@ class FaultService {
 
   Attempt attempt(Fault& fault);
   Attempt attempt_locked(Fault& fault, const LockedBlock& block) REQUIRES(block.state.lock);
+  void try_again_after_hold(const Fault& fault, const LockedBlock& block, const FaultPlan& plan)
+      REQUIRES(block.state.lock);
 
   // Step 1. Nothing: `found` is complete. Otherwise why there is nothing to plan.
   std::optional<Attempt> gather(Fault& fault, const LockedBlock& block, Gathered& found)
@@ -156,6 +161,7 @@ class FaultService {
   const Policy& policy_;
   ReadAhead* const read_ahead_;
   const SharedTable shared_;
+  const std::string no_space_anywhere_;
   const Clock clock_;
   FaultCosts costs_;
   PlanExecutor executor_;

@@ -73,7 +73,13 @@ FaultAttempt PlanExecutor::execute(Fault& fault, const LockedBlock& block, const
     fault.origin = origin;
     block.state.minimum_residency.begin(decision.region, fault.processor, facts.now_ns);
   }
-  if (plan.ends_copies) engine_.collapse(block, decision.region, decision.destination);
+  if (plan.ends_copies) {
+    engine_.collapse(block, decision.region, decision.destination);
+    if (!block.state.at(decision.destination).resident.test(facts.page)) {
+      fault.constraints.held = true;
+      return {Outcome::try_again};
+    }
+  }
   if (facts.write && facts.read_mostly && decision.destination.is_host())
     effects_.settle_on_host(block, decision.region);
   const bool filled = decision.fills && fill(fault, block, decision);
@@ -166,9 +172,9 @@ std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& 
     }
   }
   engine_.note_access(block, block.state.view(p, page));
-  if ((block.state.entered_whole & p.bit()) == 0 && engine_.enter_whole(block, p))
+  if ((block.state.entered_whole & p.bit()) == 0 && engine_.entries().enter_whole(block, p))
     return std::nullopt;
-  if (block.state.at(p).mapped.test(page) && engine_.enter_whole_again(block, p))
+  if (block.state.at(p).mapped.test(page) && engine_.entries().enter_whole_again(block, p))
     return std::nullopt;
   const PageMask enter = pages_to_enter(fault, block, decision.region);
   for (const PageRun run : runs_of(enter)) {
@@ -192,7 +198,8 @@ PageMask PlanExecutor::pages_to_enter(const Fault& fault, const LockedBlock& blo
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
   const bool lost_whole = (block.state.entered_whole & p.bit()) != 0 &&
-                          block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
+                          block.state.at(p).mapped.test(page) &&
+                          engine_.entries().was_taken(block, page, p);
   if (lost_whole) block.state.entered_whole &= ~p.bit();
   // With a coarse grain, access to the region may have been taken together with access to others.
   const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : block.state.at(p).mapped;

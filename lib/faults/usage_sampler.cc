@@ -95,7 +95,7 @@ std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index, unsigned pa
   // A block that is being changed is in use, and no sample has to tell.
   if (state == nullptr || !state->lock.try_lock()) return std::nullopt;
   const LockedBlock block(index, *state, std::adopt_lock);
-  const auto run = parts_.engine.begin_sample(block, Processor::host(), page);
+  const auto run = parts_.engine.entries().begin_sample(block, Processor::host(), page);
   if (!run) return std::nullopt;
   return block.span_of(*run);
 }

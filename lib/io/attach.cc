@@ -1,7 +1,28 @@
-// How the library finds libwherry_io.
+// How the library finds libwherry_io, and what it answers to libwherry_run (memory/system_calls.h).
+#include "io/own_code.h"
 #include "io/preparation.h"
 
-extern "C" [[gnu::visibility("default")]] void wherry_io_attach(
-    const wherry::impl::SystemCallHooks* hooks, bool prepares) {
+extern "C" {
+
+[[gnu::visibility("default")]] void wherry_io_attach(const wherry::impl::SystemCallHooks* hooks,
+                                                     bool prepares) {
   wherry::io::attach(hooks, prepares);
 }
+
+[[gnu::visibility("default")]] bool wherry_io_prepares() {
+  return wherry::io::prepares();
+}
+
+[[gnu::visibility("default")]] unsigned long wherry_io_refused_calls() {
+  return wherry::io::refused_calls();
+}
+
+}  // extern "C"
+
+namespace {
+
+[[gnu::constructor]] void load() {
+  wherry::io::find_own_code();
+}
+
+}  // namespace

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <climits>
 #include <cstddef>
 
 #include "io/fill.h"
@@ -62,7 +63,10 @@ ssize_t read_bytes_at(int fd, void* buffer, std::size_t bytes, off64_t offset) {
 inline bool concerns_no_managed_memory(const iovec* pieces, int count) {
   if (attached_hooks.load(std::memory_order_relaxed) == nullptr) return true;
   const auto number = static_cast<std::size_t>(count);
-  if (!is_on_this_page(pieces, number * sizeof *pieces) && !is_array(pieces, number)) return true;
+  const std::size_t bytes = number * sizeof *pieces;
+  const bool is_known =
+      is_on_this_page(pieces, bytes) || (number <= IOV_MAX && is_on_readable_stack(pieces, bytes));
+  if (!is_known && !is_array(pieces, number)) return true;
   return !prepares() && !is_any_managed(pieces, number);
 }
 

@@ -12,19 +12,19 @@
 #include "base/page.h"
 #include "io/own_pieces.h"
 #include "io/preparation.h"
+#include "io/whole.h"
 
 namespace wherry::io {
 namespace {
 
-// Linux transfers no more in one call.
-constexpr std::size_t call_bytes_max = 0x7ffff000;
 // Nothing that can be taken only once is longer.
 constexpr std::size_t once_bytes_max = std::size_t{16} << 20;
 
 enum class Way {
   into_their_memory,
-  once,      // one call, into private memory
-  in_parts,  // several calls, into private memory
+  all_of_file,  // into their memory, called again if Linux has stopped at a page that is elsewhere
+  once,         // one call, into private memory
+  in_parts,     // several calls, into private memory
 };
 
 bool delivers_once(int fd, mode_t mode) {
@@ -44,7 +44,7 @@ Way way_for(int fd) {
   struct stat about;
   if (::fstat(fd, &about) != 0) return Way::into_their_memory;
   if (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode))
-    return is_direct ? Way::in_parts : Way::into_their_memory;
+    return is_direct ? Way::in_parts : Way::all_of_file;
   const bool is_lost = prepares() ? delivers_once(fd, about.st_mode) : S_ISCHR(about.st_mode);
   return is_lost ? Way::once : Way::into_their_memory;
 }
@@ -163,6 +163,7 @@ ssize_t fill(int fd, iovec* pieces, std::size_t count, off64_t offset, const Fil
   errno = errno_before;
   if (way == Way::once) return fill_once(pieces, count, offset, call);
   if (way == Way::in_parts) return fill_in_parts(fd, pieces, count, offset, call);
+  if (way == Way::all_of_file) return call_for_whole(pieces, count, offset, Access::write, call);
   return call_prepared([&] { return prepare_pieces(pieces, count, Access::write); },
                        [&] { return call(pieces, count, offset); });
 }

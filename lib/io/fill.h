@@ -46,6 +46,8 @@ class FillCall {
 // Requires: is_array(pieces, count).
 ssize_t fill(int fd, iovec* pieces, std::size_t count, off64_t offset, const FillCall& call);
 
+// Linux transfers no more in one call.
+inline constexpr std::size_t call_bytes_max = 0x7ffff000;
 // The length of one part of a direct read: a read of a GiB must not need a GiB of private memory.
 inline constexpr std::size_t part_bytes = std::size_t{1} << 20;
 

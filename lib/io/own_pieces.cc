@@ -93,6 +93,12 @@ std::size_t OwnPieces::take(const iovec* pieces, std::size_t count, std::size_t 
   return taken;
 }
 
+void OwnPieces::collect() const {
+  for (std::size_t i = 0; i < count_; ++i)
+    if (own_[i].iov_base != theirs_[i].iov_base)
+      std::memcpy(own_[i].iov_base, theirs_[i].iov_base, own_[i].iov_len);
+}
+
 void OwnPieces::deliver(ssize_t result) const {
   // With MSG_TRUNC the result is the length of the datagram, which may exceed the buffers.
   std::size_t left = result > 0 ? static_cast<std::size_t>(result) : 0;

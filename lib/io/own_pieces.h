@@ -43,6 +43,8 @@ class OwnPieces {
   iovec* pieces() const { return own_; }
   std::size_t count() const { return count_; }
   iovec* further() const { return further_; }
+  // Copies the bytes of the program's memory there, for a call that reads them.
+  void collect() const;
   // Copies the bytes that were received to the program's memory. `result`: what the system call
   // returned.
   void deliver(ssize_t result) const;

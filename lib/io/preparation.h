@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/page.h"
 #include "memory/system_calls.h"
@@ -45,9 +46,22 @@ inline bool may_be_managed(const void* start) {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return bytes - 1 < impl::page_size && ((here ^ first) | (here ^ last)) < impl::page_size;
 }
+// Stretch of the calling thread's own stack of which every page was found readable, up to the
+// stack's end: the number of its first page, times 2^16, plus the number of its pages. One word,
+// for signal handlers. The thread's own stack exists as long as the thread.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local std::uint64_t readable_stack;
+// Whether the range is in that stretch.
+[[gnu::always_inline]] inline bool is_on_readable_stack(const void* start, std::size_t bytes) {
+  const std::uint64_t known = readable_stack;
+  const std::uintptr_t first = (known >> 16) * impl::page_size;
+  const std::uintptr_t size = (known & 0xffff) * impl::page_size;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(start) - first;
+  return offset < size && bytes <= size - offset;
+}
 // Whether the caller may read an array, or a header, that the program passed to a call. If not, the
 // call goes to the kernel unchanged, which rejects the pointer.
 bool is_readable(const void* start, std::size_t bytes);
+// The same for an array of pieces that Linux accepts.
 bool is_array(const iovec* pieces, std::size_t count);
 
 // How many bytes at `start` are managed memory, up to the first that is not.
@@ -55,8 +69,13 @@ std::size_t managed_bytes(const void* start, std::size_t bytes);
 // Whether managed memory begins there, in the start of any piece of an array.
 bool is_managed(const void* start, std::size_t bytes);
 inline bool is_any_managed(const iovec* pieces, std::size_t count) {
-  return std::any_of(pieces, pieces + count, [](const iovec& piece) {
-    return may_be_managed(piece.iov_base) && is_managed(piece.iov_base, piece.iov_len);
+  const impl::SystemCallHooks* const hooks = attached_hooks.load(std::memory_order_acquire);
+  const impl::ArenaLayout* const layout =
+      hooks != nullptr ? hooks->layout.load(std::memory_order_acquire) : nullptr;
+  if (layout == nullptr) return false;
+  return std::any_of(pieces, pieces + count, [layout](const iovec& piece) {
+    return layout->may_contain(reinterpret_cast<std::uintptr_t>(piece.iov_base)) &&
+           is_managed(piece.iov_base, piece.iov_len);
   });
 }
 // Access the managed memory in a range; in an array and in all pieces that it lists; in a message's
@@ -70,17 +89,35 @@ bool prepare_message(const msghdr& header, Access access);
 // it on the host for 20 us, which is enough unless the thread loses its CPU within that time.
 inline constexpr int attempts_max = 1000;
 
+// Counts a call that ends in EFAULT on managed memory.
+void note_refused();
+// How many were counted in this process.
+std::uint64_t refused_calls();
+
+// Whether a function that sets errno has failed.
+template <typename Result>
+bool has_failed(Result result) {
+  if constexpr (std::is_pointer_v<Result>)
+    return result == nullptr;
+  else
+    return result == -1;
+}
+
 // Returns what call() returns. If calls' memory is to be prepared: while call() fails with EFAULT
-// and prepare_all() found managed memory, both are repeated, at most attempts_max times.
+// and prepare_all() found managed memory, both are repeated, so that there are at most `attempts`.
 template <typename PrepareAll, typename Call>
-ssize_t call_prepared(const PrepareAll& prepare_all, const Call& call) {
+auto call_prepared(const PrepareAll& prepare_all, const Call& call, int attempts = attempts_max) {
   if (!prepares()) return call();
   const int errno_before = errno;
   for (int attempt = 1;; ++attempt) {
     const bool managed = prepare_all();
     errno = errno_before;
-    const ssize_t result = call();
-    if (result != -1 || errno != EFAULT || !managed || attempt == attempts_max) return result;
+    const auto result = call();
+    if (!has_failed(result) || errno != EFAULT || !managed) return result;
+    if (attempt == attempts) {
+      note_refused();
+      return result;
+    }
   }
 }
 

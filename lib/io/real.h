@@ -21,6 +21,8 @@ class Real {
  public:
   // Never null: the caller was linked against this name.
   static Function* get() { return at_load_ != nullptr ? at_load_ : find(); }
+  // Whether get() does without dlsym().
+  static bool is_found() { return at_load_ != nullptr; }
 
  private:
   static Function* find() { return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name.text)); }

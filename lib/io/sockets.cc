@@ -3,8 +3,11 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 
+#include "io/drain.h"
 #include "io/fill.h"
 #include "io/preparation.h"
 #include "io/real.h"
@@ -19,6 +22,26 @@ bool is_readable_message(const msghdr* header) {
          is_array(header->msg_iov, header->msg_iovlen);
 }
 
+// Linux reads the pages after the call, too, until it says that it has sent them.
+bool keeps_pages(int flags) {
+  return (flags & MSG_ZEROCOPY) != 0;
+}
+
+bool refers_to_managed(const msghdr& header) {
+  return may_be_managed(header.msg_name) || may_be_managed(header.msg_control) ||
+         may_be_managed(header.msg_iov) ||
+         (is_array(header.msg_iov, header.msg_iovlen) &&
+          is_any_managed(header.msg_iov, header.msg_iovlen));
+}
+
+// Whether any of the messages, or what one refers to, is managed memory that is to be prepared.
+bool are_managed(const mmsghdr* messages, unsigned count) {
+  if (!prepares() || !is_readable(messages, count * sizeof *messages)) return false;
+  return may_be_managed(messages) ||
+         std::any_of(messages, messages + count,
+                     [](const mmsghdr& message) { return refers_to_managed(message.msg_hdr); });
+}
+
 }  // namespace
 
 ssize_t io_send(int, const void*, std::size_t, int) WHERRY_IO_STANDS_FOR("send");
@@ -29,31 +52,61 @@ ssize_t io_recv(int, void*, std::size_t, int) WHERRY_IO_STANDS_FOR("recv");
 ssize_t io_recvfrom(int, void*, std::size_t, int, void*, socklen_t*)
     WHERRY_IO_STANDS_FOR("recvfrom");
 ssize_t io_recvmsg(int, msghdr*, int) WHERRY_IO_STANDS_FOR("recvmsg");
+int io_recvmmsg(int, mmsghdr*, unsigned, int, timespec*) WHERRY_IO_STANDS_FOR("recvmmsg");
+int io_sendmmsg(int, mmsghdr*, unsigned, int) WHERRY_IO_STANDS_FOR("sendmmsg");
 ssize_t io_recv_chk(int, void*, std::size_t, std::size_t, int) WHERRY_IO_STANDS_FOR("__recv_chk");
 ssize_t io_recvfrom_chk(int, void*, std::size_t, std::size_t, int, void*, socklen_t*)
     WHERRY_IO_STANDS_FOR("__recvfrom_chk");
 
 ssize_t io_send(int fd, const void* buffer, std::size_t bytes, int flags) {
   const auto real = Real<"send", ssize_t(int, const void*, std::size_t, int)>::get();
-  return call_prepared([&] { return prepare(buffer, bytes, Access::read); },
-                       [&] { return real(fd, buffer, bytes, flags); });
+  if (!prepares() || !is_managed(buffer, bytes)) return real(fd, buffer, bytes, flags);
+  if (keeps_pages(flags))
+    return call_prepared([&] { return prepare(buffer, bytes, Access::read); },
+                         [&] { return real(fd, buffer, bytes, flags); });
+  const iovec piece{const_cast<void*>(buffer), bytes};
+  const auto call = [&](const iovec* from, std::size_t, off64_t) {
+    return real(fd, from->iov_base, from->iov_len, flags);
+  };
+  return drain(fd, &piece, 1, at_file_position, FillCall(call));
 }
 ssize_t io_sendto(int fd, const void* buffer, std::size_t bytes, int flags, const void* address,
                   socklen_t address_bytes) {
   const auto real =
       Real<"sendto", ssize_t(int, const void*, std::size_t, int, const void*, socklen_t)>::get();
-  return call_prepared(
-      [&] {
-        const bool managed = prepare(address, address_bytes, Access::read);
-        return prepare(buffer, bytes, Access::read) || managed;
-      },
-      [&] { return real(fd, buffer, bytes, flags, address, address_bytes); });
+  const auto prepare_address = [&] { return prepare(address, address_bytes, Access::read); };
+  if (!prepares() || !is_managed(buffer, bytes) || keeps_pages(flags))
+    return call_prepared(
+        [&] {
+          const bool managed = prepare_address();
+          return prepare(buffer, bytes, Access::read) || managed;
+        },
+        [&] { return real(fd, buffer, bytes, flags, address, address_bytes); });
+  const iovec piece{const_cast<void*>(buffer), bytes};
+  const auto call = [&](const iovec* from, std::size_t, off64_t) {
+    return call_prepared(prepare_address, [&] {
+      return real(fd, from->iov_base, from->iov_len, flags, address, address_bytes);
+    });
+  };
+  return drain(fd, &piece, 1, at_file_position, FillCall(call));
 }
 ssize_t io_sendmsg(int fd, const msghdr* header, int flags) {
   const auto real = Real<"sendmsg", ssize_t(int, const msghdr*, int)>::get();
-  const auto call = [&] { return real(fd, header, flags); };
-  if (!is_readable_message(header)) return call();
-  return call_prepared([&] { return prepare_message(*header, Access::read); }, call);
+  if (!is_readable_message(header)) return real(fd, header, flags);
+  if (keeps_pages(flags) || !is_any_managed(header->msg_iov, header->msg_iovlen))
+    return call_prepared([&] { return prepare_message(*header, Access::read); },
+                         [&] { return real(fd, header, flags); });
+  msghdr own = *header;
+  const auto call = [&](iovec* from, std::size_t count, off64_t) {
+    own.msg_iov = from;
+    own.msg_iovlen = count;
+    const ssize_t result = call_prepared([&] { return prepare_message(own, Access::read); },
+                                         [&] { return real(fd, &own, flags); });
+    // Control data go with the first part.
+    if (result > 0) own.msg_controllen = 0;
+    return result;
+  };
+  return drain(fd, header->msg_iov, header->msg_iovlen, at_file_position, FillCall(call));
 }
 ssize_t io_recv(int fd, void* buffer, std::size_t bytes, int flags) {
   const auto real = Real<"recv", ssize_t(int, void*, std::size_t, int)>::get();
@@ -103,6 +156,41 @@ ssize_t io_recvmsg(int fd, msghdr* header, int flags) {
     return result;
   };
   return fill(fd, header->msg_iov, header->msg_iovlen, at_file_position, FillCall(call));
+}
+// Several messages are one call after the other: what Linux has received before it finds that
+// memory is elsewhere would be lost.
+int io_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  const auto real = Real<"recvmmsg", int(int, mmsghdr*, unsigned, int, timespec*)>::get();
+  if (!are_managed(messages, count)) return real(fd, messages, count, flags, timeout);
+  // MSG_WAITFORONE: only the first one is waited for. A time limit is looked at between two
+  // messages; here no other is waited for.
+  const bool waits_for_one = (flags & MSG_WAITFORONE) != 0 || timeout != nullptr;
+  const int errno_before = errno;
+  unsigned done = 0;
+  for (; done < count; ++done) {
+    const int more = done != 0 && waits_for_one ? MSG_DONTWAIT : 0;
+    const ssize_t result =
+        io_recvmsg(fd, &messages[done].msg_hdr, (flags & ~MSG_WAITFORONE) | more);
+    if (result < 0) break;
+    messages[done].msg_len = static_cast<unsigned>(result);
+  }
+  if (done == 0 && count != 0) return -1;
+  errno = errno_before;
+  return static_cast<int>(done);
+}
+int io_sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  const auto real = Real<"sendmmsg", int(int, mmsghdr*, unsigned, int)>::get();
+  if (!are_managed(messages, count)) return real(fd, messages, count, flags);
+  const int errno_before = errno;
+  unsigned done = 0;
+  for (; done < count; ++done) {
+    const ssize_t result = io_sendmsg(fd, &messages[done].msg_hdr, flags);
+    if (result < 0) break;
+    messages[done].msg_len = static_cast<unsigned>(result);
+  }
+  if (done == 0 && count != 0) return -1;
+  errno = errno_before;
+  return static_cast<int>(done);
 }
 ssize_t io_recv_chk(int fd, void* buffer, std::size_t bytes, std::size_t size, int flags) {
   if (bytes > size)

@@ -5,10 +5,12 @@
 
 namespace wherry::impl {
 
-// Relaxed is enough for most: the counts carry no data, and pages are punched before they are given
-// back. The exception: give_back() frees pages and then looks for a line, wait_for() makes a line
-// and then looks for free pages. One of the two must see what the other has done, so these four
-// steps are sequentially consistent.
+// Relaxed is enough for the counts that carry no data. Two pairs need more:
+// - Pages are punched before they are given back (release), and created after they were reserved
+//   (acquire), so that the pool's file never has more pages than are reserved.
+// - give_back() frees pages and then looks for a line, wait_for() makes a line and then looks for
+//   free pages. One of the two must see what the other has done, so these four steps are
+//   sequentially consistent.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 void Capacity::notify_if_crossed(std::uint64_t before, std::uint64_t now) {
@@ -21,7 +23,7 @@ bool Capacity::try_reserve(std::uint64_t pages) {
   std::uint64_t now = reserved_.load(relaxed);
   do {
     if (now + pages > pages_) return false;
-  } while (!reserved_.compare_exchange_weak(now, now + pages, relaxed));
+  } while (!reserved_.compare_exchange_weak(now, now + pages, std::memory_order_acquire, relaxed));
   notify_if_crossed(now, now + pages);
   return true;
 }

@@ -76,6 +76,8 @@ std::optional<OfferHandle> OfferBoard::post(const Offer& offer) {
   handle.slot = free_.back();
   free_.pop_back();
   Slot& slot = reinterpret_cast<Slot*>(slots_.data())[handle.slot];
+  // A reader that sees a part of the new offer also sees that the slot's previous ticket is gone.
+  std::atomic_thread_fence(std::memory_order_release);
   slot.offer = offer;
   slot.offer.pid = process_.pid;
   slot.ticket.store(handle.ticket, std::memory_order_release);
@@ -122,6 +124,8 @@ ForeignOffer::Verdict ForeignOffer::open_file(Fd& file) const {
 
 bool ForeignOffer::stands() const {
   std::uint64_t ticket = 0;
+  // Reads the ticket after find() has read the offer; pairs with the fence in post().
+  std::atomic_thread_fence(std::memory_order_acquire);
   return read_value(board_, slot_ * sizeof(Slot), ticket) && ticket == ticket_;
 }
 

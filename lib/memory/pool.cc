@@ -102,7 +102,10 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   const auto first = continues(span.first);
   const auto end = continues(span.end());
   if (first && end && !*first && !*end) return Folios::apart;
-  return is_full && is_huge_now(block) ? Folios::huge_page : Folios::unknown;
+  if (!is_full || !is_huge_now(block)) return Folios::unknown;
+  // The pages may have been merged since they shared a smaller folio.
+  folio_map_.created(block);
+  return Folios::huge_page;
 }
 
 std::optional<PageFrames::Place> SparsePoolFile::place_of(PageIndex page) const {
@@ -152,7 +155,9 @@ OpStatus SparsePoolFile::split(PageSpan span) {
     if (split_folios(0, address(span), span.bytes()) != 0) return OpStatus::unsupported;
     const auto mapped = frames_.is_mapped(address(span));
     if (!mapped) return OpStatus::unsupported;
-    if (*mapped) continue;
+    // The entry also goes, for a moment, when Linux tries to move or to reclaim the huge page. Both
+    // fail if somebody holds it, and then it is not split. So a second look asks for the page.
+    if (*mapped || is_huge_now(block)) continue;
     was_split(block);
     return OpStatus::ok;
   }
@@ -200,8 +205,9 @@ void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
     }
     done += result.bytes / page_size;
     if (result || result.bytes != 0) continue;
-    // Somebody has read the hole through a mapping that does not trap: page protection does not
-    // keep forced reads out. The page of zeros gets the contents.
+    // A page of zeros is there. Somebody has read the hole through a mapping that does not trap (page
+    // protection does not keep forced reads out), or holds the page, so that Linux has cleared it
+    // instead of freeing it. It gets the contents, and stays.
     const std::uint64_t offset = rest.offset();
     if (result.status == OpStatus::occupied &&
         write_at(file_.fd_at(offset), offset, {from, page_size}) == static_cast<int>(page_size)) {

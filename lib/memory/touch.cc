@@ -5,6 +5,7 @@
 
 #include "base/page.h"
 #include "memory/system_calls.h"
+#include "os/arch/cpu.h"
 #include "os/process/fork_mark.h"
 
 namespace wherry::impl {
@@ -23,10 +24,7 @@ void access_one(std::uintptr_t address, Access access) {
     [[maybe_unused]] const unsigned char looked = *byte;
     return;
   }
-  // A write that changes nothing, even if other threads write to the same byte at the same time.
-  // std::atomic cannot be used: compilers know that or-ing 0 changes nothing, and turn it into a
-  // read.
-  asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory", "cc");
+  write_unchanged(byte);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ PageMask AdviceEffects::enter_shown(const LockedBlock& block, const PageMask& pa
   // Pages in flight are mapped when their transfer has completed.
   PageMask missing = pages - block.state.at(p).mapped - block.state.in_flight();
   if (missing.none()) return missing;
-  if (missing.count() == pages_per_block && engine_.enter_whole(block, p)) return {};
+  if (missing.count() == pages_per_block && engine_.entries().enter_whole(block, p)) return {};
   const PageMask still = missing - block.state.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask shown =

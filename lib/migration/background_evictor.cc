@@ -73,6 +73,7 @@ bool BackgroundEvictor::relieve(Processor p) {
       case OpStatus::ok:
         break;
       case OpStatus::absent:
+      case OpStatus::held:
       case OpStatus::no_memory:
         // A thread that needs pages requests them itself.
         return true;

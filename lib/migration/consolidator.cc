@@ -33,13 +33,13 @@ Consolidator::Consolidator(PageEngine& engine, BlockDirectory& blocks, PinGate& 
 }
 
 void Consolidator::start() {
-  engine_.scattered_blocks().open();
+  engine_.entries().scattered_blocks().open();
   const SignalBlock no_signals;
   thread_ = std::thread([this] { work(); });
 }
 
 Consolidator::~Consolidator() {
-  engine_.scattered_blocks().close();
+  engine_.entries().scattered_blocks().close();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -49,14 +49,14 @@ void Consolidator::work() {
   std::uint64_t earliest_ns = 0;
   std::uint64_t used_ns = thread_cpu_ns();
   int refusals = 0;
-  while (const auto noted = engine_.scattered_blocks().take(earliest_ns)) {
+  while (const auto noted = engine_.entries().scattered_blocks().take(earliest_ns)) {
     const bool enters = consolidate(noted->block, noted->attempts);
     if (enters)
       refusals = -refusals_max;
     else if (noted->attempts == 0)  // a block counts once
       ++refusals;
     if (refusals == refusals_max) {
-      engine_.scattered_blocks().close();
+      engine_.entries().scattered_blocks().close();
       return;
     }
     const std::uint64_t used_before = std::exchange(used_ns, thread_cpu_ns());
@@ -80,7 +80,7 @@ std::optional<Processor> Consolidator::scattered_at(const LockedBlock& block) co
   const ProcessorMask holders = block.state.residents(0);
   if (holders == 0) return std::nullopt;
   const Processor owner{std::countr_zero(holders)};
-  const bool is_scattered = engine_.is_scattered(block, engine_.table_of(owner));
+  const bool is_scattered = engine_.entries().is_scattered(block, engine_.table_of(owner));
   return is_scattered ? std::optional(owner) : std::nullopt;
 }
 
@@ -103,9 +103,9 @@ bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
   Block& state = blocks_.at(index);
   {
     const LockedBlock block(index, state);
-    const bool prepared = wanted && engine_.prepare_huge_entry(block, owner);
+    const bool prepared = wanted && engine_.entries().prepare_huge_entry(block, owner);
     // Linux removes the entries of the pages from every page table, before it may refuse.
-    engine_.restore_entries(block, owner);
+    engine_.entries().restore(block, owner);
     if (!prepared) return true;
   }
   // In the host and with mprotect, map_whole() removes the page table itself.
@@ -114,7 +114,7 @@ bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
   if (!p.is_host() && engine_.at(p).mapper.punch_unmaps())
     (void)changers_[static_cast<std::size_t>(p.index)]->forget_entries({&span, 1});
   const LockedBlock block(index, state);
-  return engine_.finish_huge_entry(block, owner);
+  return engine_.entries().finish_huge_entry(block, owner);
 }
 
 bool Consolidator::attempt(BlockIndex index) {
@@ -129,7 +129,7 @@ bool Consolidator::consolidate(BlockIndex index, int attempts) {
   const bool enters = attempt(index);
   if (attempts + 1 == attempts_max) return enters;
   const LockedBlock block(index, blocks_.at(index));
-  if (scattered_at(block)) engine_.scattered_blocks().note(block, now_ns(), attempts + 1);
+  if (scattered_at(block)) engine_.entries().scattered_blocks().note(block, now_ns(), attempts + 1);
   return enters;
 }
 

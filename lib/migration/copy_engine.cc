@@ -288,8 +288,9 @@ CopyEngine::Readiness CopyEngine::prepare(CopyTask& task, ByteTransfer& transfer
   return Readiness::ready;
 }
 
+// While other pages of a huge page are in flight, none of it can leave.
 bool CopyEngine::is_in_live_transfer(const Pages& pages) const {
-  return is_of_arena(pages.side) && parts_.engine.transfers().is_live(pages.span());
+  return is_of_arena(pages.side) && parts_.engine.transfers().is_live(block_span(pages.block()));
 }
 
 void CopyEngine::end(CopyTask& task, OpStatus status) {
@@ -373,11 +374,18 @@ CopyEngine::Readiness CopyEngine::locate(const CopyRequest& request, Pages& page
     else if ((residents & request.home.bit()) != 0)
       owner = request.home;
   }
-  pages.cut_to(block.state.at(owner).resident.run_around(run.first));
-  if (pages.written)
+  const PageMask& here = block.state.at(owner).resident;
+  pages.cut_to(here.run_around(run.first));
+  if (pages.written) {
     for (const PageRun part :
          runs_of(PageMask::of(pages.run()) & block.state.resident_beside(owner)))
       parts_.engine.collapse(block, part, owner, MoveCause::copy);
+    // Another copy was kept, or cannot leave now.
+    if (!here.test(run.first)) return Readiness::retry;
+    const PageMask alone = here - block.state.resident_beside(owner);
+    if (!alone.test(run.first)) return Readiness::wait;
+    pages.cut_to(alone.run_around(run.first));
+  }
   parts_.engine.note_access(block, owner);
   pages.owner = owner;
   return Readiness::ready;

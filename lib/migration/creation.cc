@@ -26,8 +26,8 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
     }
   }
   const OpStatus made = evictor.reserve({p, wanted, span_of(index, run).first}, reservation);
-  return made == OpStatus::absent || made == OpStatus::no_memory ? OpStatus::no_memory
-                                                                 : OpStatus::incomplete;
+  return made == OpStatus::ok || made == OpStatus::incomplete ? OpStatus::incomplete
+                                                              : OpStatus::no_memory;
 }
 
 std::optional<Processor> reserve_anywhere(PageEngine& engine, std::uint64_t pages,

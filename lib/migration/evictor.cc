@@ -28,7 +28,8 @@ OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reserv
     if (reservation.join_line(capacity, request.pages)) return OpStatus::ok;
     const OpStatus status = evict_one(request);
     if (status == OpStatus::ok) continue;
-    const bool may_come = status != OpStatus::no_memory && status != OpStatus::absent;
+    const bool may_come =
+        status != OpStatus::no_memory && status != OpStatus::absent && status != OpStatus::held;
     // The pool holds no block: other requests have reserved what is not kept, and their pages are
     // about to come.
     const bool is_reserved = status == OpStatus::absent &&
@@ -44,6 +45,7 @@ OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reserv
 OpStatus Evictor::evict_one(const ReservationRequest& request) {
   ResidentBlocks& blocks = engine_.resident_blocks(request.at);
   bool another_time = false;
+  bool is_held = false;
   // Twice: blocks on trial and kept blocks are offered alternately.
   for (std::uint64_t left = 2 * blocks.size(); left > 0; --left) {
     const auto victim = blocks.victim();
@@ -52,16 +54,19 @@ OpStatus Evictor::evict_one(const ReservationRequest& request) {
     const OpStatus status = evict_block(*victim, request, verdict);
     if (verdict == Verdict::yes) return status;
     another_time = another_time || verdict == Verdict::not_now;
+    is_held = is_held || verdict == Verdict::held;
     blocks.passed_over(*victim);
   }
-  return another_time ? OpStatus::incomplete : OpStatus::absent;
+  if (another_time) return OpStatus::incomplete;
+  return is_held ? OpStatus::held : OpStatus::absent;
 }
 
 OpStatus Evictor::evict(BlockIndex block, const ReservationRequest& request) {
   Verdict verdict = Verdict::yes;
   const OpStatus status = evict_block(block, request, verdict);
   if (verdict == Verdict::yes) return status;
-  return verdict == Verdict::not_now ? OpStatus::incomplete : OpStatus::absent;
+  if (verdict == Verdict::not_now) return OpStatus::incomplete;
+  return verdict == Verdict::held ? OpStatus::held : OpStatus::absent;
 }
 
 Evictor::Verdict Evictor::may_evict(const LockedBlock& block,
@@ -74,7 +79,7 @@ Evictor::Verdict Evictor::may_evict(const LockedBlock& block,
   if (!resident.none() && (resident - effects_.pinned(block.index)).none()) return Verdict::no;
   const PageRun first = pages_leaving(block, request.at).next_run(0);
   if (first.count != 0 && engine_.separator().is_held_now(block, first, request.at))
-    return Verdict::no;
+    return Verdict::held;
   return Verdict::yes;
 }
 
@@ -125,7 +130,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
   // Another block is evicted instead.
   if (status == OpStatus::held) {
     status = OpStatus::ok;
-    if (done.moved + done.dropped == 0) verdict = Verdict::no;
+    if (done.moved + done.dropped == 0) verdict = Verdict::held;
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;

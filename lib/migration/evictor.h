@@ -50,12 +50,13 @@ class Evictor {
   //   incomplete: not now; try again in a moment with the same reservation, which keeps its place
   //   in the pool's line;
   //   no_memory: the host has no memory for the evicted pages; the reservation has been released;
-  //   absent: nothing in the pool may be evicted; the reservation has been released.
+  //   absent: nothing in the pool may be evicted; the reservation has been released;
+  //   held: the same, and some of it stays only because somebody holds it (FolioSeparator).
   OpStatus reserve(const ReservationRequest& request, Reservation& reservation);
 
   // Evicts one block, even if the pool has free pages. ok; incomplete: not all of the block has
   // moved, or nothing could move now; another call may continue; no_memory: the host has no memory;
-  // absent: nothing may be evicted.
+  // absent, held: as for reserve().
   OpStatus evict_one(const ReservationRequest& request);
   // The same for this block, whatever the pool's replacement would choose. For simulations that
   // follow a recorded run.
@@ -76,6 +77,7 @@ class Evictor {
   enum class Verdict {
     yes,
     not_now,
+    held,  // not before its holder lets go
     no
   };
 

@@ -4,12 +4,9 @@
 #include <bit>
 
 #include "base/check.h"
-#include "migration/page_engine.h"
 
 namespace wherry::impl {
 namespace {
-
-constexpr PageRun whole_block{0, pages_per_block};
 
 // Copies of the library, and Linux itself, hold a page for a moment.
 constexpr int split_attempts_max = 3;
@@ -17,7 +14,7 @@ constexpr int split_attempts_max = 3;
 }  // namespace
 
 bool FolioSeparator::has_work(const LockedBlock& block, PageRun run, Processor owner) const {
-  return engine_.at(owner).file.folios(block.span_of(run), block.state.at(owner).resident) !=
+  return entries_.at(owner).file.folios(block.span_of(run), block.state.at(owner).resident) !=
          Folios::apart;
 }
 
@@ -29,7 +26,7 @@ bool FolioSeparator::is_held_now(const LockedBlock& block, PageRun run, Processo
 OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
                                   const Departure& departure) {
   const Processor owner = departure.owner;
-  PoolFile& file = engine_.at(owner).file;
+  PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
   const Folios folios = file.folios(span, block.state.at(owner).resident);
   if (folios == Folios::apart) return OpStatus::ok;
@@ -45,11 +42,11 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
     return OpStatus::ok;
   }
   const PageRun together = run_in_block(block.index, file.folios_around(span));
-  const bool has_pins =
-      pins_ != nullptr && !(pins_->pinned(block.index) & PageMask::of(together)).none();
+  const PageMask in_danger = PageMask::of(together) & block.state.at(owner).resident;
+  const bool has_pins = pins_ != nullptr && !(pins_->pinned(block.index) & in_danger).none();
   if (has_pins || (status == OpStatus::held && may_stay)) {
     held_.refused(block.index, now);
-    engine_.note_held(block, run, departure);
+    note_held(block, run, departure);
     return OpStatus::held;
   }
   status = rebuild(block, together, owner);
@@ -57,28 +54,34 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   return status;
 }
 
+void FolioSeparator::note_held(const LockedBlock& block, PageRun run, const Departure& departure) {
+  recorder_.record({EventKind::held, departure.cause, departure.owner, departure.to}, block.index,
+                   run);
+  count(entries_.at(departure.owner).counters.held, run.count);
+}
+
 void FolioSeparator::close_held(const LockedBlock& block, const PageMask& pages) {
-  for (int i = 0; i < engine_.processors(); ++i) {
+  for (int i = 0; i < entries_.processors(); ++i) {
     const Processor p{i};
     const PageMask mapped = pages & block.state.at(p).mapped;
     if (mapped.none()) continue;
-    if (!engine_.at(p).mapper.punch_unmaps()) {
-      engine_.unmap(block, mapped, p);
+    if (!entries_.at(p).mapper.punch_unmaps()) {
+      entries_.unmap(block, mapped, p);
       continue;
     }
-    if (!engine_.at(p).mapper.remove_entries(block_span(block.index))) continue;
+    if (!entries_.at(p).mapper.remove_entries(block_span(block.index))) continue;
     for (const PageRun run : runs_of(mapped)) block.state.unmapped(p, run);
   }
-  for (int i = 0; i < engine_.processors(); ++i) enter_again(block, Processor{i}, pages);
+  for (int i = 0; i < entries_.processors(); ++i) enter_again(block, Processor{i}, pages);
 }
 
 OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor owner) {
   const PageSpan span = block.span_of(run);
   ProcessorMask others = 0;
-  for (int i = 0; i < engine_.processors(); ++i) {
+  for (int i = 0; i < entries_.processors(); ++i) {
     const Processor p{i};
     const PageMask mapped = block.state.mapped_from(p, owner);
-    Mapper& mapper = engine_.at(p).mapper;
+    Mapper& mapper = entries_.at(p).mapper;
     if (mapped.none()) continue;
     // With page protection, threads enter pages without a fault that the library sees.
     if (!mapper.punch_unmaps() || !block.state.switching(p).none()) return OpStatus::unsupported;
@@ -95,25 +98,25 @@ OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor 
   }
   OpStatus status = OpStatus::unsupported;
   if (others == 0)
-    status = engine_.at(owner).file.split(span);
+    status = entries_.at(owner).file.split(span);
   else if (std::has_single_bit(others))
     status = split_through(block, run, owner, Processor{std::countr_zero(others)});
   enter_again(block, owner, {});
-  if (status != OpStatus::ok) engine_.allow_writes_if_alone(block, run, owner);
+  if (status != OpStatus::ok) entries_.allow_writes_if_alone(block, run, owner);
   return status;
 }
 
 OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Processor owner,
                                        Processor p) {
-  PoolFile& file = engine_.at(owner).file;
-  Mapper& mapper = engine_.at(p).mapper;
+  PoolFile& file = entries_.at(owner).file;
+  Mapper& mapper = entries_.at(p).mapper;
   const PageSpan span = block.span_of(run);
   const PageSpan all = block_span(block.index);
   const PageRun seen = (PageMask::of(run) & block.state.viewed(p, owner)).next_run(0);
   if (seen.count == 0) return OpStatus::unsupported;
   for (int attempt = 0; attempt < split_attempts_max; ++attempt) {
     // Linux splits through a page table that has an entry.
-    if (!engine_.map(block, {seen.first, 1}, p)) return OpStatus::unsupported;
+    if (!entries_.map(block, {seen.first, 1}, p)) return OpStatus::unsupported;
     file.remove_own_entries(all);
     if (!mapper.split_folios(block.span_of({seen.first, 1}))) return OpStatus::unsupported;
     if (file.folios(span, block.state.at(owner).resident) == Folios::huge_page) continue;
@@ -128,38 +131,38 @@ OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Pr
 OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processor owner) {
   const PageMask pages = PageMask::of(run) & block.state.at(owner).resident;
   std::array<PageMask, max_processors> mapped;
-  for (int i = 0; i < engine_.processors(); ++i)
+  for (int i = 0; i < entries_.processors(); ++i)
     mapped[static_cast<std::size_t>(i)] = pages & block.state.mapped_from(Processor{i}, owner);
   OpStatus status = OpStatus::ok;
   for (const PageRun part : runs_of(pages)) {
-    status = engine_.close(block, part, owner);
+    status = entries_.close(block, part, owner);
     if (status != OpStatus::ok) break;
   }
   if (status == OpStatus::ok)
-    status = engine_.at(owner).file.rebuild(block.span_of(run), block.state.at(owner).resident);
+    status = entries_.at(owner).file.rebuild(block.span_of(run), block.state.at(owner).resident);
   enter_again(block, owner, {});
   // With page protection, close() has removed the access.
-  for (int i = 0; i < engine_.processors(); ++i) {
+  for (int i = 0; i < entries_.processors(); ++i) {
     const Processor p{i};
     const PageMask closed = mapped[static_cast<std::size_t>(i)] - block.state.at(p).mapped;
-    for (const PageRun part : runs_of(closed)) (void)engine_.map(block, part, p);
+    for (const PageRun part : runs_of(closed)) (void)entries_.map(block, part, p);
   }
-  engine_.allow_writes_if_alone(block, run, owner);
+  entries_.allow_writes_if_alone(block, run, owner);
   return status;
 }
 
 void FolioSeparator::enter_again(const LockedBlock& block, Processor owner,
                                  const PageMask& except) {
-  for (int i = 0; i < engine_.processors(); ++i) {
+  for (int i = 0; i < entries_.processors(); ++i) {
     const Processor p{i};
-    if (!engine_.at(p).mapper.punch_unmaps()) continue;
+    if (!entries_.at(p).mapper.punch_unmaps()) continue;
     const PageMask lost = block.state.mapped_from(p, owner) - except - block.state.switching(p) -
                           block.state.in_flight();
     if (lost.none()) continue;
     if (!keeps_entries_ && (block.state.entered_whole & p.bit()) != 0) continue;
     block.state.entered_whole &= ~p.bit();
     // A page that cannot be entered now is entered by the next fault on it.
-    for (const PageRun run : runs_of(lost)) (void)engine_.map(block, run, p);
+    for (const PageRun run : runs_of(lost)) (void)entries_.map(block, run, p);
   }
 }
 

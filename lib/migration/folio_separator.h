@@ -25,11 +25,10 @@
 #include "migration/held_blocks.h"
 #include "migration/locked_block.h"
 #include "migration/operation_recorder.h"
+#include "migration/page_entries.h"
 #include "pages/advice.h"
 
 namespace wherry::impl {
-
-class PageEngine;
 
 // What becomes of pages that are a part of a held huge page.
 enum class IfHeld {
@@ -43,8 +42,13 @@ class FolioSeparator {
   // `pins`: which pages must keep their frames; null: none. `keeps_entries`: faults in system calls
   // are not served, so huge entries that had to go are replaced before the block's lock is
   // released. False: the next fault replaces them. All outlive this.
-  FolioSeparator(PageEngine& engine, const AdviceMap* pins, Clock clock, bool keeps_entries)
-      : engine_(engine), pins_(pins), clock_(clock), keeps_entries_(keeps_entries) {}
+  FolioSeparator(PageEntries& entries, OperationRecorder& recorder, const AdviceMap* pins,
+                 Clock clock, bool keeps_entries)
+      : entries_(entries),
+        recorder_(recorder),
+        pins_(pins),
+        clock_(clock),
+        keeps_entries_(keeps_entries) {}
 
   // Why pages leave a pool.
   struct Departure {
@@ -69,11 +73,15 @@ class FolioSeparator {
   void close_held(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
 
   std::uint64_t retry_at(BlockIndex block) const { return held_.retry_at(block); }
+  // When the next attempt on some block makes sense; 0: none is known.
+  std::uint64_t next_retry() const { return held_.next_retry(clock_()); }
   // Whether the pages would be left where they are without another attempt.
   bool is_held_now(const LockedBlock& block, PageRun run, Processor owner) const
       REQUIRES(block.state.lock);
 
  private:
+  // Counts and records pages that stay in their pool.
+  void note_held(const LockedBlock& block, PageRun run, const Departure& departure);
   // Splits the block's huge page. unsupported: there is no way to split it, or to find out.
   OpStatus split(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
   OpStatus split_through(const LockedBlock& block, PageRun run, Processor owner, Processor p)
@@ -85,7 +93,8 @@ class FolioSeparator {
   void enter_again(const LockedBlock& block, Processor owner, const PageMask& except)
       REQUIRES(block.state.lock);
 
-  PageEngine& engine_;
+  PageEntries& entries_;
+  OperationRecorder& recorder_;
   const AdviceMap* const pins_;
   const Clock clock_;
   const bool keeps_entries_;

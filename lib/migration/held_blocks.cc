@@ -18,6 +18,15 @@ std::uint64_t HeldBlocks::retry_at(BlockIndex block) const {
   return known == refusals_.end() ? 0 : known->second.retry_at_ns;
 }
 
+std::uint64_t HeldBlocks::next_retry(std::uint64_t now_ns) const {
+  const LockGuard guard(lock_);
+  std::uint64_t next = 0;
+  for (const auto& [block, refusal] : refusals_)
+    if (refusal.retry_at_ns > now_ns && (next == 0 || refusal.retry_at_ns < next))
+      next = refusal.retry_at_ns;
+  return next;
+}
+
 void HeldBlocks::refused(BlockIndex block, std::uint64_t now_ns) {
   const LockGuard guard(lock_);
   try {

@@ -23,6 +23,8 @@ class HeldBlocks {
  public:
   // When the next attempt may be made; 0: at once.
   std::uint64_t retry_at(BlockIndex block) const EXCLUDES(lock_);
+  // The first time after `now_ns` at which one may be made on some block; 0: none is known.
+  std::uint64_t next_retry(std::uint64_t now_ns) const EXCLUDES(lock_);
   // Linux refused at this time.
   void refused(BlockIndex block, std::uint64_t now_ns) EXCLUDES(lock_);
   // The pages are not held any more, or are not there any more.

@@ -9,17 +9,6 @@
 namespace wherry::impl {
 namespace {
 
-// How often in a row Linux may answer "try again" without progress. Each such answer comes from a
-// concurrent change of the process's mappings, which ends; the limit keeps a bug of Linux from
-// holding the block's lock for ever.
-constexpr int attempts_max = 8;
-
-constexpr PageRun whole_block{0, pages_per_block};
-
-PageSpan rest_of(PageSpan span, std::uint64_t done) {
-  return {span.first + done, span.count - done};
-}
-
 ProcessorMask coherent_among(std::span<ProcessorMemory* const> processors) {
   ProcessorMask mask = 0;
   for (const ProcessorMemory* const memory : processors)
@@ -52,7 +41,8 @@ PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const Arena
       coherent_(coherent_among(processors)),
       clock_(clock),
       recorder_(layout),
-      separator_(*this, pins, clock, keeps_entries) {}
+      entries_(page_books_, recorder_),
+      separator_(entries_, recorder_, pins, clock, keeps_entries) {}
 
 ProcessorMask PageEngine::sharing(Processor p) const {
   const Processor table = table_of(p);
@@ -79,7 +69,7 @@ std::uint64_t PageEngine::arrival_ns() const {
 template <typename Fill>
 OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from) const {
   std::uint64_t done = 0;
-  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+  for (int attempt = 0; attempt < PageEntries::attempts_max; ++attempt) {
     const OpResult result = fill_from(rest_of(span, done));
     done += result.bytes / page_size;
     if (result.bytes != 0) attempt = 0;
@@ -111,70 +101,6 @@ OpResult PageEngine::copy(const LockedBlock& block, PageRun run, ProcessorMemory
   });
 }
 
-OpStatus PageEngine::protect(const LockedBlock& block, PageRun run, Processor owner) {
-  const PageMask wanted = PageMask::of(run);
-  for (int i = 0; i < processors(); ++i) {
-    const Processor p{i};
-    const PageMask open =
-        (wanted & block.state.mapped_from(p, owner)) - block.state.at(p).write_protected;
-    for (const PageRun part : runs_of(open)) {
-      const OpStatus status = at(p).mapper.write_protect(block.span_of(part), block.waiter).status;
-      // A process that has ended cannot write.
-      if (status != OpStatus::ok && status != OpStatus::process_gone) {
-        lift_protection(block, part, p);
-        return status;
-      }
-      block.state.write_protected(p, part);
-    }
-  }
-  return OpStatus::ok;
-}
-
-OpStatus PageEngine::close(const LockedBlock& block, PageRun run, Processor owner) {
-  unmap_everywhere(block, PageMask::of(run), owner);
-  return protect(block, run, owner);
-}
-
-void PageEngine::unmap_everywhere(const LockedBlock& block, const PageMask& pages,
-                                  Processor owner) {
-  for (int i = 0; i < processors(); ++i)
-    if (const Processor p{i}; !at(p).mapper.punch_unmaps())
-      unmap(block, pages & block.state.mapped_from(p, owner), p);
-}
-
-void PageEngine::unmap(const LockedBlock& block, const PageMask& pages, Processor p) {
-  if (at(p).mapper.punch_unmaps()) return;
-  for (const PageRun run : runs_of(pages & block.state.at(p).mapped)) {
-    const OpStatus status = at(p).mapper.unmap(block.span_of(run), block.waiter).status;
-    // A processor that can still access them would create pages that are in no block's state.
-    WHERRY_CHECK(status == OpStatus::ok || status == OpStatus::process_gone,
-                 "pages {}+{} of block {} cannot be taken from processor {}: {}", run.first,
-                 run.count, block.index.value, p.index, to_string(status));
-    block.state.unmapped(p, run);
-  }
-}
-
-void PageEngine::allow_writes(const LockedBlock& block, PageRun run, Processor owner) {
-  const PageMask wanted = PageMask::of(run);
-  for (int i = 0; i < processors(); ++i) {
-    const Processor p{i};
-    const PageMask closed =
-        wanted & block.state.mapped_from(p, owner) & block.state.at(p).write_protected;
-    for (const PageRun part : runs_of(closed)) {
-      block.state.writable(p, part);
-      lift_protection(block, part, p);
-    }
-  }
-}
-
-void PageEngine::lift_protection(const LockedBlock& block, PageRun run, Processor p) const {
-  // Only an optimization: a page that stays protected faults once more, and is unprotected then.
-  for (int attempt = 0; attempt < attempts_max; ++attempt)
-    if (at(p).mapper.write_unprotect(block.span_of(run), block.waiter).status !=
-        OpStatus::incomplete)
-      return;
-}
-
 void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
   // Linux frees pages of an in-memory file without needing memory, so an error means a wrong call.
   const int error = owner.file.punch(span);
@@ -195,7 +121,7 @@ OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p
   account_creation(block, done, p, reservation);
   if (entered) block.state.mapped(p, done, true);
   if (enters && !entered) enter_arrived(block, done, p);
-  note_if_scattered(block, p);
+  entries_.note_if_scattered(block, p);
   // Without a duration: reading the clock takes as long as a good part of the operation, and the
   // fault's own event has the time.
   recorder_.record({EventKind::populate, motive, {}, p}, block.index, done);
@@ -249,8 +175,8 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
       status != OpStatus::ok)
     return {status, 0};
   // 1. No processor can write the old copy any more.
-  if (const OpStatus status = close(block, run, from); status != OpStatus::ok) {
-    allow_writes(block, run, from);
+  if (const OpStatus status = entries_.close(block, run, from); status != OpStatus::ok) {
+    entries_.allow_writes(block, run, from);
     return {status, 0};
   }
   // 2. The new copy arrives write-protected, or not mapped: while two copies exist, neither can
@@ -267,11 +193,12 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
     if (entered) block.state.mapped(to, done, false);
     // 5. One copy, one place: it may be written again.
     if (enters && !entered) enter_arrived(block, done, to);
-    allow_writes(block, done, to);
-    note_if_scattered(block, to);
+    entries_.allow_writes(block, done, to);
+    entries_.note_if_scattered(block, to);
     recorder_.record({EventKind::migration, motive, from, to, begun_ns}, block.index, done);
   }
-  if (done.count != run.count) allow_writes(block, {done.end(), run.count - done.count}, from);
+  if (done.count != run.count)
+    entries_.allow_writes(block, {done.end(), run.count - done.count}, from);
   return result;
 }
 
@@ -280,7 +207,8 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   const std::uint64_t begun_ns = OperationRecorder::begin_ns(EventKind::duplicate);
   ProcessorMemory& target = at(to);
   // If the copy fails, the protection stays; the next write lifts it.
-  if (const OpStatus status = protect(block, run, from); status != OpStatus::ok) return {status, 0};
+  if (const OpStatus status = entries_.protect(block, run, from); status != OpStatus::ok)
+    return {status, 0};
   const bool enters = this->enters(block, run, to, entry);
   const bool entered = enters && !is_written(block, run, to);
   const OpResult result = copy(block, run, at(from), target, entered);
@@ -301,10 +229,10 @@ OpStatus PageEngine::begin_transfer(const LockedBlock& block, InFlightTransfer& 
     if (status != OpStatus::ok) return status;
   }
   if (transfer.kind != PageTransfer::Kind::create) {
-    const OpStatus status = moves ? close(block, transfer.run, transfer.from)
-                                  : protect(block, transfer.run, transfer.from);
+    const OpStatus status = moves ? entries_.close(block, transfer.run, transfer.from)
+                                  : entries_.protect(block, transfer.run, transfer.from);
     if (status != OpStatus::ok) {
-      allow_writes_if_alone(block, transfer.run, transfer.from);
+      entries_.allow_writes_if_alone(block, transfer.run, transfer.from);
       return status;
     }
   }
@@ -364,28 +292,8 @@ bool PageEngine::is_huge_page(PageRun run, Processor p) const {
 }
 
 void PageEngine::enter_arrived(const LockedBlock& block, PageRun run, Processor p) {
-  if (run.count == pages_per_block && enter_whole(block, p)) return;
+  if (run.count == pages_per_block && entries_.enter_whole(block, p)) return;
   (void)map(block, run, p);
-}
-
-std::optional<Processor> PageEngine::whole_owner(const LockedBlock& block, Processor p) const {
-  const Processor owner = block.state.view(p, 0);
-  const PageMask all = PageMask::of(whole_block);
-  const bool is_whole = table_of(owner) == p && is_huge_page(whole_block, owner) &&
-                        block.state.at(owner).resident == all &&
-                        block.state.resident_beside(owner).none() &&
-                        block.state.in_flight().none() && block.state.viewed(p, owner) == all &&
-                        block.state.switching(p).none();
-  return is_whole ? std::optional(owner) : std::nullopt;
-}
-
-bool PageEngine::is_scattered(const LockedBlock& block, Processor p) const {
-  return block.state.at(p).mapped == PageMask::of(whole_block) &&
-         (block.state.entered_whole & p.bit()) == 0 && whole_owner(block, p);
-}
-
-void PageEngine::note_if_scattered(const LockedBlock& block, Processor p) {
-  if (is_scattered(block, p)) scattered_blocks_.note(block, now_ns());
 }
 
 bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
@@ -399,107 +307,12 @@ bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
   for (const PageRun run : runs_of(holes)) {
     const PageSpan together = file.folios_around(block.span_of(run));
     const PageRun moved = run_in_block(block.index, together);
-    const bool closed = close(block, moved, owner) == OpStatus::ok;
+    const bool closed = entries_.close(block, moved, owner) == OpStatus::ok;
     restored = closed && restored &&
                file.rebuild(together, block.state.at(owner).resident) == OpStatus::ok;
-    allow_writes_if_alone(block, moved, owner);
+    entries_.allow_writes_if_alone(block, moved, owner);
   }
   return restored;
-}
-
-bool PageEngine::prepare_huge_entry(const LockedBlock& block, Processor owner) {
-  const Processor p = table_of(owner);
-  if (!is_scattered(block, p)) return false;
-  allow_writes(block, whole_block, owner);  // what remains of former copies
-  block.state.to_enter_whole |= p.bit();
-  return true;
-}
-
-std::optional<PageRun> PageEngine::begin_sample(const LockedBlock& block, Processor p,
-                                                unsigned page) {
-  const ProcessorPages& here = block.state.at(p);
-  const bool is_changing = !block.state.in_flight().none() || !block.state.switching(p).none();
-  if (is_changing || !here.write_protected.none() || (block.state.to_enter_whole & p.bit()) != 0)
-    return std::nullopt;
-  if ((block.state.entered_whole & p.bit()) == 0) {
-    const PageRun after = here.mapped.next_run(page);
-    const PageRun first = after.count != 0 ? after : here.mapped.next_run(0);
-    return first.count != 0 ? std::optional(PageRun{first.first, 1}) : std::nullopt;
-  }
-  if (!whole_owner(block, p)) return std::nullopt;
-  block.state.to_enter_whole |= p.bit();
-  block.state.entered_whole &= ~p.bit();
-  return whole_block;
-}
-
-bool PageEngine::is_bare(const LockedBlock& block, Processor p) const {
-  const ProcessorPages& here = block.state.at(p);
-  const bool prepared = (block.state.to_enter_whole & p.bit()) != 0 && here.write_protected.none();
-  return (here.mapped.none() || prepared) && whole_owner(block, p);
-}
-
-bool PageEngine::finish_huge_entry(const LockedBlock& block, Processor owner) {
-  const Processor p = table_of(owner);
-  const bool changed = !whole_owner(block, p);
-  const bool mapped = enter_whole(block, p);
-  block.state.to_enter_whole &= ~p.bit();
-  if (changed) restore_entries(block, owner);
-  if (changed || (block.state.entered_whole & p.bit()) != 0) return true;
-  // Threads would fault on each page.
-  if (!mapped) (void)map(block, whole_block, p);
-  return false;
-}
-
-void PageEngine::restore_entries(const LockedBlock& block, Processor owner) {
-  for (int i = 0; i < processors(); ++i) {
-    const Processor p{i};
-    // With mprotect, Linux enters accessible pages again by itself.
-    if (!at(p).mapper.punch_unmaps()) continue;
-    // A huge entry comes back as a whole with the first fault, or is about to come.
-    const ProcessorMask whole = block.state.entered_whole | block.state.to_enter_whole;
-    if (p == table_of(owner) && (whole & p.bit()) != 0) continue;
-    const PageMask lost =
-        block.state.mapped_from(p, owner) - block.state.switching(p) - block.state.in_flight();
-    // If the first entry is there, Linux has removed none.
-    if (lost.none() || !was_taken(block, lost.next_run(0).first, p)) continue;
-    const PageMask several = lost & block.state.resident_beside(owner);
-    for (const bool writable : {true, false}) {
-      // A page that cannot be entered now is entered by the next fault on it.
-      for (const PageRun run : runs_of(writable ? lost - several : several))
-        (void)enter(block, run, p, writable);
-    }
-  }
-}
-
-bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
-  if (!is_bare(block, p)) return false;
-  const OpStatus status = at(p).mapper.map_whole(block_span(block.index), block.waiter).status;
-  if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
-  // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.
-  block.state.mapped(p, whole_block, true);
-  const bool was_prepared = (block.state.to_enter_whole & p.bit()) != 0;
-  block.state.to_enter_whole &= ~p.bit();
-  if (status == OpStatus::ok) {
-    block.state.entered_whole |= p.bit();
-    return true;
-  }
-  block.state.entered_whole &= ~p.bit();
-  if (!was_prepared) note_if_scattered(block, p);
-  return status == OpStatus::occupied;
-}
-
-bool PageEngine::was_entered_whole(const LockedBlock& block, Processor p) const {
-  return (block.state.entered_whole & p.bit()) != 0 && !at(p).mapper.punch_unmaps() &&
-         block.state.at(p).mapped == PageMask::of(whole_block);
-}
-
-bool PageEngine::enter_whole_again(const LockedBlock& block, Processor p) {
-  if (!was_entered_whole(block, p)) return false;
-  block.state.to_enter_whole |= p.bit();
-  const bool mapped = enter_whole(block, p);
-  block.state.to_enter_whole &= ~p.bit();
-  note_if_scattered(block, p);
-  return mapped;
 }
 
 void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
@@ -511,7 +324,7 @@ void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer
 void PageEngine::undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
   punch(at(transfer.to), block.span_of(transfer.run));
   if (transfer.kind != PageTransfer::Kind::create)
-    allow_writes_if_alone(block, transfer.run, transfer.from);
+    entries_.allow_writes_if_alone(block, transfer.run, transfer.from);
 }
 
 void PageEngine::begin_byte_transfer(const LockedBlock& block, const PageMask& pages) {
@@ -528,18 +341,13 @@ void PageEngine::end_byte_transfer(const LockedBlock& block, const PageMask& pag
   }
 }
 
-void PageEngine::allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner) {
-  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.resident_beside(owner)))
-    allow_writes(block, alone, owner);
-}
-
 PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages,
                               const FolioSeparator::Departure& departure) {
   const Processor p = departure.owner;
   PageMask out;
   for (const PageRun run : runs_of(pages & block.state.at(p).resident)) {
     if (separator_.separate(block, run, departure) != OpStatus::ok) continue;
-    unmap_everywhere(block, PageMask::of(run), p);
+    entries_.unmap_everywhere(block, PageMask::of(run), p);
     punch(at(p), block.span_of(run));
     recorder_.record({EventKind::invalidate, departure.cause, p, {}}, block.index, run);
     out |= PageMask::of(run);
@@ -562,13 +370,18 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
   // The other copies go first: no processor may write the last one while there is another.
   for (int i = 0; i < processors(); ++i) {
     if (i == keeper.index) continue;
-    for (const PageRun part : runs_of(several & block.state.at(Processor{i}).resident))
-      (void)drop(block, part, Processor{i}, cause);
+    for (const PageRun part : runs_of(several & block.state.at(Processor{i}).resident)) {
+      const PageMask left = PageMask::of(part) - drop(block, part, Processor{i}, cause);
+      // One copy has to go, and that of the keeper can.
+      for (const PageRun stays : runs_of(left))
+        if (separator_.is_held_now(block, stays, Processor{i}))
+          (void)drop(block, stays, keeper, cause);
+    }
   }
   const PageMask alone = kept - block.state.resident_beside(keeper);
   count(at(keeper).counters.collapsed, (several & alone).count());
-  for (const PageRun part : runs_of(alone)) allow_writes(block, part, keeper);
-  note_if_scattered(block, keeper);
+  for (const PageRun part : runs_of(alone)) entries_.allow_writes(block, part, keeper);
+  entries_.note_if_scattered(block, keeper);
 }
 
 void PageEngine::read(const LockedBlock& block, PageRun run, std::byte* into) const {
@@ -589,7 +402,8 @@ OpStatus PageEngine::freeze(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < processors(); ++i) {
     const Processor owner{i};
     for (const PageRun part : runs_of(PageMask::of(run) & block.state.at(owner).resident))
-      if (const OpStatus status = close(block, part, owner); status != OpStatus::ok) return status;
+      if (const OpStatus status = entries_.close(block, part, owner); status != OpStatus::ok)
+        return status;
   }
   return OpStatus::ok;
 }
@@ -624,80 +438,23 @@ bool PageEngine::must_separate(const LockedBlock& block, const PageMask& pages) 
   return false;
 }
 
-void PageEngine::note_held(const LockedBlock& block, PageRun run,
-                           const FolioSeparator::Departure& departure) {
-  recorder_.record({EventKind::held, departure.cause, departure.owner, departure.to}, block.index,
-                   run);
-  count(at(departure.owner).counters.held, run.count);
-}
-
-OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, bool writable) {
-  const PageSpan span = block.span_of(run);
-  std::uint64_t done = 0;
-  OpStatus status = OpStatus::incomplete;
-  for (int attempt = 0; attempt < attempts_max && done < span.count; ++attempt) {
-    const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable, block.waiter);
-    done += result.bytes / page_size;
-    status = result.status;
-    if (result.bytes != 0) {
-      attempt = 0;
-      // Where Linux makes a small entry there is no huge one. With page protection it makes none.
-      if (at(p).mapper.punch_unmaps()) block.state.entered_whole &= ~p.bit();
-    }
-    if (status == OpStatus::occupied) {
-      // Mapped already, which is as good if the protection is right.
-      if (!writable)
-        status = at(p).mapper.write_protect({span.first + done, 1}, block.waiter).status;
-      if (!writable && status != OpStatus::ok) break;
-      ++done;
-      attempt = 0;
-    } else if (status != OpStatus::ok && status != OpStatus::incomplete) {
-      break;
-    }
+OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
+  const OpResult result = entries_.map(block, run, p);
+  if (result.status != OpStatus::unsupported) return result;
+  // Before Linux 6.4 an entry cannot be made write-protected. The own copies are dropped, and come
+  // back protected; pages that p sees in another pool lose their other copies.
+  const Processor owner = block.state.view(p, run.first);
+  for (const PageRun part : runs_of(PageMask::of(run) & block.state.resident_beside(owner))) {
+    if (owner == p)
+      drop(block, part, p);
+    else
+      collapse(block, part, owner);
   }
-  if (done != 0) block.state.mapped(p, {run.first, static_cast<unsigned>(done)}, writable);
-  return done == span.count ? OpStatus::ok : status;
-}
-
-bool PageEngine::was_taken(const LockedBlock& block, unsigned page, Processor p) {
-  const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
-  return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies, block.waiter).status ==
-         OpStatus::ok;
+  return {OpStatus::incomplete, 0};
 }
 
 void PageEngine::note_access(const LockedBlock& block, Processor owner) {
   page_books_.accessed(block, owner);
-}
-
-OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
-  const Processor owner = block.state.view(p, run.first);
-  const PageMask wanted = PageMask::of(run);
-  if (!(wanted & (block.state.switching(p) | block.state.in_flight())).none())
-    return {OpStatus::incomplete, 0};
-  const PageMask several = wanted & block.state.resident_beside(owner);
-  for (const bool writable : {true, false}) {
-    for (const PageRun part : runs_of(writable ? wanted - several : several)) {
-      const PageMask fresh = PageMask::of(part) - block.state.at(p).mapped;
-      const OpStatus status = enter(block, part, p, writable);
-      if (status == OpStatus::unsupported) {
-        // Before Linux 6.4 an entry cannot be made write-protected. The own copy is dropped, and
-        // comes back protected; a page that p sees in another pool loses its other copies.
-        if (owner == p)
-          drop(block, part, p);
-        else
-          collapse(block, part, owner);
-        return {OpStatus::incomplete, 0};
-      }
-      if (status != OpStatus::ok) return {status, 0};
-      if (owner == p) continue;
-      count(at(p).counters.mapped_remotely, fresh.count());
-      if (!is_recorded(EventKind::remote_map)) continue;
-      for (const PageRun seen : runs_of(fresh))
-        recorder_.record({EventKind::remote_map, MoveCause::none, owner, p}, block.index, seen);
-    }
-  }
-  note_if_scattered(block, p);
-  return {OpStatus::ok, block.span_of(run).bytes()};
 }
 
 }  // namespace wherry::impl

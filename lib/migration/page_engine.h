@@ -1,6 +1,7 @@
-// Carries pages from state to state: the only code that calls mappers and punches pools, in the
-// order that keeps every page coherent for threads that never sleep (docs/life-of-a-fault.md). The
-// engine decides nothing and wakes no thread: the fault service wakes, after these calls returned.
+// Carries pages from state to state: the only code that punches pools, in the order that keeps
+// every page coherent for threads that never sleep (docs/life-of-a-fault.md). What page tables show
+// of the pools is another file's (migration/page_entries.h). The engine decides nothing and wakes
+// no thread: the fault service wakes, after these calls returned.
 //
 // Every call is made under the block's lock. A call that stops early leaves the pages that it did
 // in their new state and the others unchanged, and returns the reason.
@@ -16,8 +17,8 @@
 #include "migration/locked_block.h"
 #include "migration/operation_recorder.h"
 #include "migration/page_books.h"
+#include "migration/page_entries.h"
 #include "migration/resident_blocks.h"
-#include "migration/scattered_blocks.h"
 
 namespace wherry::impl {
 
@@ -96,8 +97,9 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   // Drops all copies except the keeper's, of each page of the run that the keeper holds. Every
-  // processor that maps the keeper's copy can write it then. Leaves out pages of which a copy
-  // cannot leave now: the caller looks again.
+  // processor that maps the keeper's copy can write it then. If another copy is held (pinned
+  // pages in its huge page), that one is kept instead. Leaves out pages of which a copy cannot
+  // leave now for another reason. The caller looks where the pages are.
   void collapse(const LockedBlock& block, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
   // Drops p's copies. Requires: other pools have copies. Returns the pages that were dropped: all,
@@ -118,72 +120,14 @@ class PageEngine {
   // follow. incomplete: not from all; the caller tries again.
   OpStatus freeze(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
-  // Enters pages in p's page table as its view shows them, writable unless they have copies.
-  // Requires: p's view of all of them is the same pool, which holds them. absent: Linux says that
-  // the pool does not hold them. incomplete: not all could be entered; the caller looks again.
+  // As PageEntries::map(). Where Linux cannot enter pages that have copies, they lose them.
   OpResult map(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  // Maps the whole block, by one huge entry if Linux permits that, if its state and p's pool do.
-  // Returns false if they do not; map() may enter the pages then.
-  bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
-  // The same for a block that was mapped so, and of which p faults on a mapped page, where the
-  // mapper may have removed more access than it was to (Mapper::grain).
-  bool enter_whole_again(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
-  bool was_entered_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
-  // Whether enter_whole() or enter_whole_again() may map the block.
-  bool may_enter_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock) {
-    return is_bare(block, p) || was_entered_whole(block, p);
-  }
-  // Whether the pool that p sees alone holds the whole block, and p has no entries for it, or the
-  // consolidator has removed them, so that enter_whole() can map it.
-  bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
-
-  // The next four are the consolidator's (migration/consolidator.h).
-
-  // Whether the pool that p sees, p's own or a coherent device's, alone holds the whole block, and
-  // p has mapped all of it by small entries, although one huge entry is possible, and no operation
-  // concerns it.
-  bool is_scattered(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // After PoolFile::merge(): takes pages out of the file that left the owner's pool during the
   // merge, and that Linux replaced by zeros. Returns false if that is not possible now: the caller
   // looks again.
   bool restore_holes(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-  // The entries for the block in the owner's page table will be removed. Until finish_huge_entry()
-  // a fault there replaces all of them by a huge entry. Returns false if the block is not scattered
-  // any more.
-  bool prepare_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-  // Maps the block by one huge entry, or, where Linux refuses, by small ones. Returns false if
-  // Linux has refused.
-  bool finish_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-
-  // Chooses what the caller removes of p's entries for the block, so that the next access to it
-  // faults (faults/usage_sampler.h): all, where one fault brings them back as one huge entry, or
-  // else those of the first mapped page from `page` on. Nothing: the block is being changed, has
-  // copies, was chosen already, or p has mapped nothing of it.
-  std::optional<PageRun> begin_sample(const LockedBlock& block, Processor p, unsigned page)
-      REQUIRES(block.state.lock);
-
-  // Linux has removed entries of pages in the owner's pool, of any processor, so that the state
-  // says more than is there: enters them again, except where one huge entry replaces them.
-  void restore_entries(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-
-  // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
-  void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
-      REQUIRES(block.state.lock);
-  // Whether Linux had removed p's entry of a page that p has mapped. If so, it is entered again.
-  bool was_taken(const LockedBlock& block, unsigned page, Processor p) REQUIRES(block.state.lock);
   // A processor accesses what the owner's pool holds of the block.
   void note_access(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-  // Lets every processor that maps the owner's pages write them. Requires: they have no copies.
-  void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
-      REQUIRES(block.state.lock);
-  // The same for those of the pages that have no copies.
-  void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
-      REQUIRES(block.state.lock);
-  // Makes the owner's pages ready to leave its pool: no processor can write them, and where a punch
-  // does not remove mappings there are none. Otherwise the caller calls allow_writes_if_alone().
-  OpStatus close(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
-  // Counts and records pages that stay in their pool.
-  void note_held(const LockedBlock& block, PageRun run, const FolioSeparator::Departure& departure);
   // Makes pages that are about to be pinned share no folio with others. ok, or as separate().
   OpStatus separate(const LockedBlock& block, PageRun run, const FolioSeparator::Departure& why)
       REQUIRES(block.state.lock) {
@@ -197,6 +141,8 @@ class PageEngine {
   ProcessorMemory& at(Processor p) const { return page_books_.at(p); }
   int processors() const { return page_books_.processors(); }
   Processor table_of(Processor p) const { return at(p).table; }
+  // What the processors' page tables show of the pools.
+  PageEntries& entries() { return entries_; }
   // The processors that share p's page table, p among them.
   ProcessorMask sharing(Processor p) const;
   // Pages that have copies, one of them in the pool of another processor with p's page table. One
@@ -208,7 +154,6 @@ class PageEngine {
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
   InFlightTransfers& transfers() { return transfers_; }
-  ScatteredBlocks& scattered_blocks() { return scattered_blocks_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
   ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
@@ -222,16 +167,11 @@ class PageEngine {
   bool is_huge_page(PageRun run, Processor p) const;
 
  private:
-  // The processor whose pool p sees in the whole block, if the two have one page table, that pool
-  // alone holds all of the block, and no operation concerns it.
-  std::optional<Processor> whole_owner(const LockedBlock& block, Processor p) const
-      REQUIRES(block.state.lock);
   // Whether pages that arrive in p's pool are entered in its own page table.
   bool enters(const LockedBlock& block, PageRun run, Processor p, Entry entry) const
       REQUIRES(block.state.lock) {
     return entry == Entry::at_home && table_of(p) == p && block.state.is_home(p, run);
   }
-  void note_if_scattered(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
 
@@ -240,23 +180,12 @@ class PageEngine {
   // Copies the run into the target's pool, mapped write-protected if `entered`.
   OpResult copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
                 ProcessorMemory& target, bool entered) const REQUIRES(block.state.lock);
-  // Write-protects every mapping of the owner's pages.
-  OpStatus protect(const LockedBlock& block, PageRun run, Processor owner)
-      REQUIRES(block.state.lock);
   // Takes back what the backend has copied.
   void undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
-      REQUIRES(block.state.lock);
-  // As unmap(), the mappings of the owner's pages by all processors.
-  void unmap_everywhere(const LockedBlock& block, const PageMask& pages, Processor owner)
-      REQUIRES(block.state.lock);
-  void lift_protection(const LockedBlock& block, PageRun run, Processor p) const
       REQUIRES(block.state.lock);
   // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
   // its state permits that. A page that cannot be entered now is entered by the next fault on it.
   void enter_arrived(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  // Enters pages that p's view shows, all writable or all protected, and updates the page state.
-  OpStatus enter(const LockedBlock& block, PageRun run, Processor p, bool writable)
-      REQUIRES(block.state.lock);
   void punch(ProcessorMemory& owner, PageSpan span) const;
   // The bookkeeping of a completed operation. `reservation` pays for the pages.
   void account_creation(const LockedBlock& block, PageRun run, Processor p,
@@ -274,9 +203,9 @@ class PageEngine {
   const ProcessorMask coherent_;
   const Clock clock_;
   OperationRecorder recorder_;
+  PageEntries entries_;
   FolioSeparator separator_;
   InFlightTransfers transfers_;
-  ScatteredBlocks scattered_blocks_;
 };
 
 }  // namespace wherry::impl

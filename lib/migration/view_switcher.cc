@@ -165,7 +165,7 @@ void ViewSwitcher::apply(const Request& request, const PageMask& pages, bool is_
       run = next_change(block, request, left, owner);
       if (run.count == 0) return;
       if (owner != p && !may_see) continue;
-      engine_.unmap(block, PageMask::of(run), p);
+      engine_.entries().unmap(block, PageMask::of(run), p);
       try {
         block.state.switch_begun(p, run);
       } catch (const std::bad_alloc&) {
@@ -227,7 +227,7 @@ void ViewSwitcher::change(BlockIndex index, Block& state, Processor p, PageRun r
 void ViewSwitcher::enter(const LockedBlock& block, Processor p, const PageMask& pages) {
   const PageMask wanted =
       pages - block.state.at(p).mapped - block.state.switching(p) - block.state.in_flight();
-  if (wanted.count() == pages_per_block && engine_.enter_whole(block, p)) return;
+  if (wanted.count() == pages_per_block && engine_.entries().enter_whole(block, p)) return;
   for (int i = 0; i < engine_.processors(); ++i)
     for (const PageRun run : runs_of(wanted & block.state.viewed(p, Processor{i})))
       (void)engine_.map(block, run, p);  // what cannot be entered faults

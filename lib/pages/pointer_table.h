@@ -67,7 +67,8 @@ class PointerTable {
  private:
   using Word = std::atomic<std::uint64_t>;
 
-  static constexpr unsigned address_bits = 47;
+  // Of user space: 47 on x86-64, up to 48 on arm64.
+  static constexpr unsigned address_bits = 48;
   static constexpr unsigned node_shift = 34;
   // The size of the stretch that one word of a level describes, as a power of two: words of nodes
   // first.

@@ -23,6 +23,8 @@ struct FaultConstraints {
   // The destination's pool has no space. A page that exists stays where it is and is mapped there;
   // a page that does not exist is created where a pool has space.
   bool no_space = false;
+  // There is none only because somebody holds what could have been evicted.
+  bool space_is_held = false;
   // Where that space was reserved, and for which pages.
   std::optional<Processor> space_at = {};
   PageRun space_for = {};

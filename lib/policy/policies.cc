@@ -1,6 +1,7 @@
 #include "policy/policies.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,11 @@
 // allocator inside of the program itself comes before this library. Its mappings are managed
 // instead: mappings.cc.)
 //
+// Where Linux does not find memory that is elsewhere in system calls, what the C library allocates
+// itself is ordinary: it passes buffers of streams and folders to Linux by calls that no wrapper
+// sees. Where another allocator than the C library's keeps its objects in managed mappings, they
+// come from Wherry's own heap.
+//
 // What the C and C++ libraries allocate in Wherry's calls comes from Wherry's own heap: the next
 // allocator may have called mmap, and hold its locks.
 #include <malloc.h>
@@ -14,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "io/real.h"
 #include "os/memory/own_heap.h"
@@ -31,15 +37,22 @@ ManagedRegions& regions() {
   return ManagedRegions::instance();
 }
 
-bool is_large(std::size_t bytes) {
-  const Settings* const found = settings();
-  return found != nullptr && bytes >= found->min_bytes && is_running();
+bool must_be_ordinary(const void* caller) {
+  return calls_must_be_helped() && is_c_library(caller);
 }
 
-// For Wherry's calls. Null: it is the program's call, or the own heap is full.
-void* own_memory(std::size_t alignment, std::size_t bytes) {
+bool is_large(const void* caller, std::size_t bytes) {
+  const Settings* const found = settings();
+  return found != nullptr && bytes >= found->min_bytes && is_running() && !must_be_ordinary(caller);
+}
+
+// For Wherry's calls, and some of the C library's. Null: the call is none of these, or the own heap
+// is full.
+void* own_memory(const void* caller, std::size_t alignment, std::size_t bytes) {
   constexpr std::size_t usual = alignof(std::max_align_t);
-  if (!OwnCalls::active() || alignment > page_bytes) return nullptr;
+  const bool is_wanted =
+      OwnCalls::active() || (program_malloc() != Malloc::of_c_library && must_be_ordinary(caller));
+  if (!is_wanted || alignment > page_bytes) return nullptr;
   return impl::allocate_own(bytes, std::max(alignment, usual));
 }
 
@@ -55,7 +68,15 @@ void* next_malloc(std::size_t bytes) {
 }
 
 void next_free(void* memory) {
-  Real<"free", void(void*)>::get()(memory);
+  using Next = Real<"free", void(void*)>;
+  if (Next::is_found()) return Next::get()(memory);
+  // Before this library is initialized: dlsym() frees the text of the last error, if there was one,
+  // which would come here again, and is left alone.
+  [[gnu::tls_model("initial-exec")]] static thread_local bool finds = false;
+  if (std::exchange(finds, true)) return;
+  auto* const next = Next::get();
+  finds = false;
+  next(memory);
 }
 
 std::size_t next_usable(void* memory) {
@@ -63,15 +84,16 @@ std::size_t next_usable(void* memory) {
 }
 
 // Regions are aligned to blocks. Null: the next allocator has to serve the request.
-void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
+void* allocate_aligned(const void* caller, std::size_t alignment, std::size_t bytes) {
   if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > block_bytes)
     return nullptr;
-  if (void* const memory = own_memory(alignment, bytes)) return memory;
-  return is_large(bytes) ? regions().allocate_object(bytes, /*zeroed=*/false) : nullptr;
+  if (void* const memory = own_memory(caller, alignment, bytes)) return memory;
+  return is_large(caller, bytes) ? regions().allocate_object(bytes, /*zeroed=*/false) : nullptr;
 }
 
-void* allocate(std::size_t bytes) {
-  return allocate_aligned(1, bytes);
+void* allocate(const void* caller, std::size_t bytes) {
+  if (void* const memory = allocate_aligned(caller, 1, bytes)) return memory;
+  return next_malloc(bytes);
 }
 
 // Frees what is Wherry's or managed. False: it is the next allocator's.
@@ -85,10 +107,10 @@ std::optional<std::size_t> bytes_here(const void* memory) {
   return may_be_managed_object(memory) ? regions().object_bytes(memory) : std::nullopt;
 }
 
-void* move_to_new(void* old, std::size_t old_bytes, std::size_t bytes) {
+void* move_to_new(const void* caller, void* old, std::size_t old_bytes, std::size_t bytes) {
   void* memory = nullptr;
-  if (bytes > old_bytes && is_large(bytes)) memory = regions().allocate_grown_object(bytes);
-  if (memory == nullptr) memory = std::malloc(bytes);
+  if (bytes > old_bytes && is_large(caller, bytes)) memory = regions().allocate_grown_object(bytes);
+  if (memory == nullptr) memory = allocate(caller, bytes);
   if (memory == nullptr) return nullptr;
   std::memcpy(memory, old, old_bytes < bytes ? old_bytes : bytes);
   std::free(old);
@@ -105,8 +127,7 @@ using wherry::io::Real;
 extern "C" {
 
 void* malloc(std::size_t bytes) {
-  if (void* const memory = allocate(bytes)) return memory;
-  return next_malloc(bytes);
+  return allocate(__builtin_return_address(0), bytes);
 }
 
 void free(void* memory) {
@@ -116,24 +137,26 @@ void free(void* memory) {
 void* calloc(std::size_t count, std::size_t each) {
   std::size_t bytes = 0;
   if (!__builtin_mul_overflow(count, each, &bytes)) {
-    if (void* const memory = own_memory(1, bytes)) return std::memset(memory, 0, bytes);
-    if (is_large(bytes))
+    const void* const caller = __builtin_return_address(0);
+    if (void* const memory = own_memory(caller, 1, bytes)) return std::memset(memory, 0, bytes);
+    if (is_large(caller, bytes))
       if (void* const memory = regions().allocate_object(bytes, /*zeroed=*/true)) return memory;
   }
   return Real<"calloc", void*(std::size_t, std::size_t)>::get()(count, each);
 }
 
 void* realloc(void* memory, std::size_t bytes) {
-  if (memory == nullptr) return std::malloc(bytes);
+  const void* const caller = __builtin_return_address(0);
+  if (memory == nullptr) return allocate(caller, bytes);
   if (const auto old_bytes = bytes_here(memory)) {
     if (bytes == 0) {
       std::free(memory);
       return nullptr;
     }
     if (may_be_managed_object(memory) && regions().resize_object(memory, bytes)) return memory;
-    return move_to_new(memory, *old_bytes, bytes);
+    return move_to_new(caller, memory, *old_bytes, bytes);
   }
-  if (is_large(bytes)) return move_to_new(memory, next_usable(memory), bytes);
+  if (is_large(caller, bytes)) return move_to_new(caller, memory, next_usable(memory), bytes);
   return Real<"realloc", void*(void*, std::size_t)>::get()(memory, bytes);
 }
 
@@ -147,18 +170,20 @@ void* reallocarray(void* memory, std::size_t count, std::size_t each) noexcept {
 }
 
 void* memalign(std::size_t alignment, std::size_t bytes) {
-  if (void* const memory = allocate_aligned(alignment, bytes)) return memory;
+  if (void* const memory = allocate_aligned(__builtin_return_address(0), alignment, bytes))
+    return memory;
   return Real<"memalign", void*(std::size_t, std::size_t)>::get()(alignment, bytes);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  if (void* const memory = allocate_aligned(alignment, bytes)) return memory;
+  if (void* const memory = allocate_aligned(__builtin_return_address(0), alignment, bytes))
+    return memory;
   return Real<"aligned_alloc", void*(std::size_t, std::size_t)>::get()(alignment, bytes);
 }
 
 int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
   if (alignment % sizeof(void*) == 0) {
-    if (void* const memory = allocate_aligned(alignment, bytes)) {
+    if (void* const memory = allocate_aligned(__builtin_return_address(0), alignment, bytes)) {
       *result = memory;
       return 0;
     }
@@ -168,12 +193,14 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
 }
 
 void* valloc(std::size_t bytes) {
-  if (void* const memory = allocate_aligned(page_bytes, bytes)) return memory;
+  if (void* const memory = allocate_aligned(__builtin_return_address(0), page_bytes, bytes))
+    return memory;
   return Real<"valloc", void*(std::size_t)>::get()(bytes);
 }
 
 void* pvalloc(std::size_t bytes) {
-  if (void* const memory = allocate_aligned(page_bytes, bytes)) return memory;
+  if (void* const memory = allocate_aligned(__builtin_return_address(0), page_bytes, bytes))
+    return memory;
   return Real<"pvalloc", void*(std::size_t)>::get()(bytes);
 }
 

@@ -136,6 +136,15 @@ std::vector<Range> ManagedRegions::pieces_in(Range range) const {
   return found;
 }
 
+std::optional<Range> ManagedRegions::private_region(std::uintptr_t address) const {
+  const OwnCalls own;
+  const Lock lock(lock_);
+  for (const std::uintptr_t start : regions_in({address, address + 1}))
+    if (const Region& region = regions_.at(start); region.is_private)
+      return Range{start, start + region.bytes};
+  return std::nullopt;
+}
+
 void ManagedRegions::note_mapped(Range range) {
   const OwnCalls own;
   const Lock lock(lock_);

@@ -97,6 +97,8 @@ class ManagedRegions {
   bool has_hole(Range range) const;
   // The parts of the range that the program still has.
   std::vector<Range> pieces_in(Range range) const;
+  // The region that has this address, if it is private, which it stays; nothing: there is none.
+  std::optional<Range> private_region(std::uintptr_t address) const;
   // Linux has mapped something else for the program there: holes in private regions are pieces
   // again.
   void note_mapped(Range range);

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/signal_blocking.h"
+#include "io/own_code.h"
 
 namespace wherry::run {
 
@@ -57,13 +58,25 @@ class OwnCalls {
       PTHREAD_CANCEL_ENABLE;  // the program's
 };
 
-// Whether the code at this address belongs to a library of Wherry's. The library also maps and
-// unmaps memory in signal handlers, on threads of the program. False until they have been found.
-bool is_own_code(const void* address);
-// Whether another malloc than the C library's serves the program: its own, or one of a library such
-// as jemalloc's. False until the libraries have been found.
-bool program_has_allocator();
-// Finds where the libraries lie. Call it once, before the program has threads.
-void find_own_code();
+// Calls that come from there are Wherry's, too: the library also maps and unmaps memory in signal
+// handlers, on threads of the program.
+using io::is_own_code;
+
+// Whether the code at this address is the C library's or the dynamic loader's. False until they
+// have been found.
+bool is_c_library(const void* address);
+
+// Whose malloc serves the program.
+enum class Malloc {
+  of_c_library,
+  of_another_library,   // such as jemalloc: this library calls it
+  before_this_library,  // the program's own: it serves the C library, too
+};
+// Malloc::of_c_library until the libraries have been found.
+Malloc program_malloc();
+
+// Finds where Wherry's libraries and the C library lie, and whose malloc there is. Call it once,
+// before the program has threads.
+void find_code();
 
 }  // namespace wherry::run

@@ -20,8 +20,16 @@
 #include "run/own_files.h"
 #include "run/settings.h"
 
+// In libwherry_io, which is there only where Linux does not serve faults inside system calls.
+extern "C" [[gnu::weak]] bool wherry_io_prepares();
+extern "C" [[gnu::weak]] unsigned long wherry_io_refused_calls();
+
 namespace wherry::run {
 namespace {
+
+bool wherry_io_loaded() {
+  return ::wherry_io_prepares != nullptr;
+}
 
 enum class State {
   not_loaded,
@@ -33,6 +41,7 @@ enum class State {
 std::atomic<State> state{State::not_loaded};
 CUcontext the_context = nullptr;
 std::atomic<bool> is_forked_child{false};
+std::atomic<bool> calls_need_help{false};
 std::atomic<std::uint64_t> forks{0};
 std::atomic<std::uint64_t> fork_bytes{0};
 [[gnu::tls_model("initial-exec")]] thread_local bool has_context = false;
@@ -70,8 +79,13 @@ void report_no_start() {
   }
 }
 
-// Whether system calls of the program find memory that is elsewhere. The tool has made sure of that
-// for itself, but the program may have given up its privileges since.
+void complain(const char* why) {
+  const std::string text = std::string("wherry run: a process stays without Wherry: ") + why + '\n';
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
+// Whether Linux finds memory that is elsewhere in system calls of the program. The tool has
+// preloaded libwherry_io where it does not, but the program may have given up its privileges since.
 bool serves_system_calls() {
   if (!impl::environment("WHERRY_TRAP").empty()) return true;  // the user accepts what that means
   CUdeviceptr memory = 0;
@@ -80,13 +94,24 @@ bool serves_system_calls() {
   if (cuMemAllocManaged(&memory, page_bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return true;
   const bool served = ::read(zeros.get(), reinterpret_cast<void*>(memory), 1) == 1;
   (void)cuMemFree(memory);
-  if (!served) {
-    constexpr char text[] =
-        "wherry run: a process stays without Wherry: it has given up the privileges with which its "
-        "system calls find memory that is elsewhere\n";
-    (void)!::write(STDERR_FILENO, text, sizeof text - 1);
-  }
+  if (!served)
+    complain(
+        "it has given up the privileges with which its system calls find memory that is elsewhere");
   return served;
+}
+
+// Whether the program's system calls are right with managed memory.
+bool may_manage() {
+  if (!wherry_io_loaded() || !::wherry_io_prepares()) return serves_system_calls();
+  // The C library's buffers would be in the program's mappings.
+  if (program_malloc() == Malloc::before_this_library) {
+    complain(
+        "it has an allocator of its own, from which the C library gets memory that it passes "
+        "to Linux");
+    return false;
+  }
+  calls_need_help = true;
+  return true;
 }
 
 bool try_to_start() {
@@ -97,7 +122,7 @@ bool try_to_start() {
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&the_context, device) != CUDA_SUCCESS)
     return false;
-  if (!use_context() || !serves_system_calls()) return false;
+  if (!use_context() || !may_manage()) return false;
   attach_first_thread();
   return true;
 }
@@ -134,9 +159,11 @@ void write_report() {
   std::fprintf(file,
                "{\"objects\":%" PRIu64 ",\"mappings\":%" PRIu64 ",\"most_bytes\":%" PRIu64
                ",\"refused\":%" PRIu64 ",\"refusal\":\"%s\",\"forks\":%" PRIu64
-               ",\"fork_bytes\":%" PRIu64 ",\"made_private\":[",
+               ",\"fork_bytes\":%" PRIu64 ",\"helped\":%d,\"refused_calls\":%lu,\"made_private\":[",
                counts.objects, counts.mappings, counts.most_bytes, counts.refused,
-               escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load());
+               escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load(),
+               calls_must_be_helped() ? 1 : 0,
+               calls_must_be_helped() ? ::wherry_io_refused_calls() : 0);
   for (int i = 0; i < static_cast<int>(Reason::count); ++i)
     std::fprintf(file, "%s%" PRIu64, i == 0 ? "" : ",", counts.made_private[i]);
   std::fprintf(file,
@@ -161,13 +188,13 @@ void write_report() {
   read_settings();
   if (settings() == nullptr) return;
   remember_first_cpus();
-  find_own_code();
+  find_code();
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
   // Later the program may hold its allocator's lock whenever it calls mmap, and the C library,
   // which the start needs, allocates from that allocator.
-  if (program_has_allocator()) (void)is_running();
+  if (program_malloc() != Malloc::of_c_library) (void)is_running();
 }
 
 [[gnu::destructor]] void unload() {
@@ -175,6 +202,10 @@ void write_report() {
 }
 
 }  // namespace
+
+bool calls_must_be_helped() {
+  return calls_need_help.load(std::memory_order_relaxed);
+}
 
 bool has_started() {
   return state.load(std::memory_order_acquire) == State::running && !OwnCalls::active();

@@ -11,6 +11,9 @@ namespace wherry::run {
 bool is_running();
 // The same without a start.
 bool has_started();
+// Whether Linux does not find memory that is elsewhere in the program's system calls, so that
+// libwherry_io prepares it, and memory that Linux or the C library use unseen is ordinary.
+bool calls_must_be_helped();
 // Makes the calling thread able to allocate managed memory.
 bool use_context();
 // To be called before the program changes its root directory: the folder for reports stays in

@@ -14,8 +14,10 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/page.h"
 #include "memory/system_calls.h"
 #include "os/process/fork_mark.h"
+#include "os/process/machine_names.h"
 #include "os/process/resource_limits.h"
 #include "os/process/thread.h"
 #include "os/process/valgrind.h"
@@ -175,6 +177,17 @@ CUresult Driver::start() {
       return fail(CUDA_ERROR_NOT_SUPPORTED,
                   "the library does not work in valgrind; use gdb or "
                   "AddressSanitizer (docs/debugging.md)");
+    }
+    if (const std::size_t bytes = linux_page_size(); bytes != page_size) {
+      log_error(
+          "cannot start: Linux has pages of {} KiB here, and the library needs pages of 4 KiB; "
+          "boot "
+          "a kernel with such pages (docs/limits.md)",
+          bytes >> 10);
+      return fail(CUDA_ERROR_NOT_SUPPORTED,
+                  "Linux has pages of {} KiB here; the library needs pages of 4 KiB "
+                  "(docs/limits.md)",
+                  bytes >> 10);
     }
     OptionsError problem;
     const auto options = RuntimeOptions::from_environment(problem, the_policy);

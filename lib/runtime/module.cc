@@ -1,6 +1,6 @@
 #include "runtime/module.h"
 
-#include "os/memory/raw_copy.h"
+#include "os/arch/cpu.h"
 
 namespace wherry::impl {
 

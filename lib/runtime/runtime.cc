@@ -134,7 +134,8 @@ void Runtime::make_engines() {
   service_ = std::make_unique<FaultService>(
       arena_.layout(), *engine_, *evictor_, *effects_, blocks_, address_space_,
       page_owners_.audiences(), AdviceRules(options_.region_pages), *policy_, read_ahead_.get(),
-      SharedTable{access_samples_ ? &attached_threads_ : nullptr, access_samples_.get()});
+      SharedTable{access_samples_ ? &attached_threads_ : nullptr, access_samples_.get()},
+      more_for_pools(options_.topology));
 }
 
 void Runtime::make_memory_parts() {

@@ -273,6 +273,11 @@ std::string more_for_host(const Topology& topology) {
                      topology.host_limit->bytes >> 20, topology.host_limit->file);
 }
 
+std::string more_for_pools(const Topology& topology) {
+  // A cgroup's limit is shared by all pools: a device that gets more leaves less to the host.
+  return more_for_host(topology) + (topology.host_limit ? "" : " or a device's capacity");
+}
+
 std::vector<Processor> processors_by_cpu(const Topology& topology) {
   std::vector<Processor> by_cpu;
   for (std::size_t ordinal = 0; ordinal < topology.devices.size(); ++ordinal) {

@@ -64,6 +64,8 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
 // What to change so that the host's pool may hold more: "raise WHERRY_HOST_CAPACITY", or the limit
 // of the cgroup, with its file. Requires: host_capacity is not 0.
 std::string more_for_host(const Topology& topology);
+// The same so that all pools together may hold more.
+std::string more_for_pools(const Topology& topology);
 
 // For each CPU number, the processor that a thread on this CPU counts as if it is attached by CPU:
 // the coherent device (the first, if there are several) on whose node the CPU is, else the host.

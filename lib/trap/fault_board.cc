@@ -26,8 +26,11 @@ constexpr std::uint64_t change_limit_ns = 5'000'000'000;
 // have got another one, or have ended.
 constexpr int look_for_slot_ms = 200;
 
+// Sequentially consistent, which releases the slot's fields, too. answered() sets the state and
+// then reads `given_up`; a thread that gives up sets `given_up` and then reads the state. One of
+// the two must see what the other has done, or nobody frees the slot.
 void set_state(FaultSlot& slot, FaultSlot::State state) {
-  slot.state.store(state, std::memory_order_release);
+  slot.state.store(state);
   futex_wake(slot.state, 1);
 }
 

@@ -4,12 +4,12 @@
 #include <wherry/wherry.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/locations.h"
 #include "support/session.h"

@@ -1,10 +1,9 @@
 // Limits that this process does not have, described as values.
 #include "runtime/arena_size.h"
 
-#include <catch2/catch.hpp>
-
 #include "base/page.h"
 #include "os/process/resource_limits.h"
+#include "support/catch.h"
 
 namespace wherry::test::arena_size_test {
 

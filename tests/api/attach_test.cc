@@ -2,12 +2,12 @@
 // the library's internal state.
 #include <wherry/cuda.h>
 
-#include <catch2/catch.hpp>
 #include <utility>
 #include <vector>
 
 #include "runtime/driver.h"
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::attach_test {

@@ -1,11 +1,11 @@
 // Streams that are captured into graphs: what becomes a node, forks and joins, and what is refused.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
 #include <thread>
 
 #include "api/graph_lists.h"
+#include "support/catch.h"
 
 namespace wherry::test::capture_test {
 

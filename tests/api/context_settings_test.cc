@@ -3,12 +3,12 @@
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <ctime>
 #include <string>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/machine_load.h"
 #include "support/session.h"
 #include "support/waiting.h"

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <future>
 #include <thread>
 #include <vector>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::context_test {

@@ -1,7 +1,8 @@
 #include "runtime/copy_settings.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
+
+#include "support/catch.h"
 
 namespace wherry::test::copy_settings_test {
 

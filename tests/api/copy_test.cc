@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::copy_test {

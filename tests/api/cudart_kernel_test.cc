@@ -4,13 +4,13 @@
 
 #include <wherry/cuda_runtime_api.h>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
 
 #include "api/grid_module.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/loaded_object.h"

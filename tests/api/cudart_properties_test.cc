@@ -2,10 +2,10 @@
 // start.
 #include <wherry/cuda_runtime_api.h>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::cudart_properties_test {

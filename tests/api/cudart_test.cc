@@ -3,11 +3,11 @@
 #include <wherry/wherry.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/device_attributes.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::device_attributes_test {
 

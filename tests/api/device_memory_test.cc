@@ -2,9 +2,9 @@
 // new names.
 #include <wherry/cuda_runtime_api.h>
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::device_memory_test {

@@ -1,8 +1,9 @@
 // Which function a program of a given CUDA version gets for a name.
 #include "api/exports.h"
 
-#include <catch2/catch.hpp>
 #include <string>
+
+#include "support/catch.h"
 
 namespace wherry::test::entry_points_test {
 

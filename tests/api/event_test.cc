@@ -2,12 +2,12 @@
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 #include <thread>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::event_test {

@@ -3,12 +3,12 @@
 #include <wherry/events.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstring>
 #include <string>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -5,7 +5,6 @@
 #include <wherry/wherry.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 
@@ -109,8 +109,9 @@ Outcome run_bad_kernel(CUresult wanted, const Kernel& kernel) {
 void check_line(const Outcome& outcome, const std::string& reason) {
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("device 0") && Catch::Contains("run_bad_kernel") &&
-                              Catch::Contains(reason));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("device 0") &&
+                              Catch::Matchers::ContainsSubstring("run_bad_kernel") &&
+                              Catch::Matchers::ContainsSubstring(reason));
   // One line of the library.
   CHECK(lines_of_ours(outcome.err) == 1);
 }
@@ -177,7 +178,7 @@ TEST_CASE("a killed device process fails the threads that wait for it, busy or i
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("killed"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("killed"));
 }
 
 TEST_CASE("contexts that share a device share its failure, each with its own error", "[api]") {
@@ -252,7 +253,7 @@ TEST_CASE("killing a device ends the waits for its events with the error, on oth
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("waited for an event"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("waited for an event"));
 }
 
 TEST_CASE("callbacks behind a failed kernel are called with its error", "[api]") {

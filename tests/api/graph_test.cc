@@ -1,9 +1,9 @@
 // Graphs that are built node by node, and executable graphs.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "api/graph_lists.h"
+#include "support/catch.h"
 #include "support/child.h"
 
 using namespace wherry::test;

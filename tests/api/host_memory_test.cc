@@ -4,9 +4,9 @@
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::host_memory_test {

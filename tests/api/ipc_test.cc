@@ -5,10 +5,10 @@
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::ipc_test {

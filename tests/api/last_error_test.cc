@@ -5,7 +5,6 @@
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/explain.h>
 #include <wherry/wherry.h>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -14,6 +13,7 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/locations.h"
 #include "support/session.h"
@@ -21,8 +21,8 @@
 namespace wherry::test::locations::last_error_test {
 namespace {
 
-using Catch::Contains;
-using Catch::StartsWith;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 constexpr std::size_t page = 4096;
 // No memory is there.
@@ -58,7 +58,7 @@ void require_passed(const Outcome& outcome) {
     CHECK((call) == (code));                                              \
     CHECK_THAT(message(), StartsWith(name ": " #code " ("));              \
     for (const std::string& word : std::vector<std::string>{__VA_ARGS__}) \
-      CHECK_THAT(message(), Contains(word));                              \
+      CHECK_THAT(message(), ContainsSubstring(word));                     \
   } while (false)
 
 // Memory of each kind, freed at the end of the case.
@@ -388,13 +388,13 @@ TEST_CASE("functions of the runtime API name themselves and their errors") {
                       {cudaMemLocationTypeHost, 0}) == cudaErrorInvalidValue);
   CHECK_THAT(message(), StartsWith("cudaMemAdvise: cudaErrorInvalidValue (invalid argument): the "
                                    "range ") &&
-                            Contains("ends 4096 bytes after its allocation"));
+                            ContainsSubstring("ends 4096 bytes after its allocation"));
   CHECK(cudaFree(memory.managed.data() + 8) == cudaErrorInvalidValue);
   CHECK_THAT(message(), StartsWith("cudaFree: cudaErrorInvalidValue") &&
-                            Contains("pass the allocation's start"));
+                            ContainsSubstring("pass the allocation's start"));
   CHECK(cudaMemcpy(memory.managed.data(), nullptr, 1, cudaMemcpyDefault) == cudaErrorInvalidValue);
-  CHECK_THAT(message(),
-             StartsWith("cudaMemcpy: cudaErrorInvalidValue") && Contains("source is NULL"));
+  CHECK_THAT(message(), StartsWith("cudaMemcpy: cudaErrorInvalidValue") &&
+                            ContainsSubstring("source is NULL"));
   CHECK(cudaMemcpy(memory.managed.data(), memory.managed.data(), 1,
                    static_cast<cudaMemcpyKind>(55)) == cudaErrorInvalidMemcpyDirection);
   CHECK_THAT(message(), StartsWith("cudaMemcpy: cudaErrorInvalidMemcpyDirection (invalid direction "
@@ -403,7 +403,7 @@ TEST_CASE("functions of the runtime API name themselves and their errors") {
   CHECK(cudaLaunchKernel(no_kernel, dim3(1), dim3(1), nullptr, 0, nullptr) ==
         cudaErrorInvalidDeviceFunction);
   CHECK_THAT(message(), StartsWith("cudaLaunchKernel: cudaErrorInvalidDeviceFunction") &&
-                            Contains("WHERRY_KERNEL_PARAMS(atoi, ...)"));
+                            ContainsSubstring("WHERRY_KERNEL_PARAMS(atoi, ...)"));
   cudaGetLastError();
 }
 
@@ -418,7 +418,7 @@ TEST_CASE("the exception of the C++ interface has the message") {
     CHECK_THAT(failure.what(),
                StartsWith("cuMemAdvise: CUDA_ERROR_INVALID_VALUE (invalid argument): "
                           "the range ") &&
-                   Contains("stay inside one allocation"));
+                   ContainsSubstring("stay inside one allocation"));
   }
   // Not a failure of a call, so it has no message.
   CHECK(std::string(wherry::error(CUDA_ERROR_OUT_OF_MEMORY, "mine").what()) ==

@@ -1,7 +1,6 @@
 // Libraries, which belong to no context and are the same in all contexts; and the occupancy of
 // kernels.
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/files.h"
 #include "support/modules.h"
 #include "support/session.h"

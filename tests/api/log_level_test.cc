@@ -1,19 +1,19 @@
 // WHERRY_LOG: which lines the log has, and their format.
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 
 namespace wherry::test::log_level_test {
 namespace {
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 // Starts the library with this WHERRY_LOG (null: unset), allocates memory, and makes a call that
 // fails. A variable that Wherry does not know is set, too, which gives a warning.
@@ -65,25 +65,26 @@ TEST_CASE("WHERRY_LOG=error: the log has no warnings") {
 TEST_CASE("WHERRY_LOG=warning: the same lines as without it, with time, process and level") {
   const std::string log = run("warning").err;
   CHECK(is_stamped(log, "warning"));
-  CHECK_THAT(log, Contains(std::string(" warning: ") + warning + "\n"));
+  CHECK_THAT(log, ContainsSubstring(std::string(" warning: ") + warning + "\n"));
 }
 
 TEST_CASE("WHERRY_LOG=info: the log has the start, the devices, failed calls and the end") {
   const std::string log = run("info").err;
   INFO(log);
   CHECK(is_stamped(log, "warning|info"));
-  CHECK_THAT(log, Contains(" info: started: trap ") && Contains(", policy "));
-  CHECK_THAT(log, Contains(" info: device 0: isolated, 16 MiB on node "));
-  CHECK_THAT(log, Contains(" info: device 0 runs in process "));
-  CHECK_THAT(log, Contains(std::string(" info: ") + failure));
-  CHECK_THAT(log, Contains(" info: the program ends: "));
+  CHECK_THAT(log, ContainsSubstring(" info: started: trap ") && ContainsSubstring(", policy "));
+  CHECK_THAT(log, ContainsSubstring(" info: device 0: isolated, 16 MiB on node "));
+  CHECK_THAT(log, ContainsSubstring(" info: device 0 runs in process "));
+  CHECK_THAT(log, ContainsSubstring(std::string(" info: ") + failure));
+  CHECK_THAT(log, ContainsSubstring(" info: the program ends: "));
 }
 
 TEST_CASE("WHERRY_LOG=debug: the log has allocations, too") {
   const std::string log = run("debug").err;
   INFO(log);
   CHECK(is_stamped(log, "warning|info|debug"));
-  CHECK_THAT(log, Contains("+4 is allocated: managed memory") && Contains("+4 is freed: managed"));
+  CHECK_THAT(log, ContainsSubstring("+4 is allocated: managed memory") &&
+                      ContainsSubstring("+4 is freed: managed"));
 }
 
 TEST_CASE("WHERRY_LOG: a failed call of the runtime API is one line") {

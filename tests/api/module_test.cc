@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "api/grid_module.h"
+#include "support/catch.h"
 #include "support/files.h"
 #include "support/modules.h"
 #include "support/session.h"

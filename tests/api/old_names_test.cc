@@ -6,12 +6,13 @@
 #include <wherry/wherry.h>
 #include <wherry/wherry.hpp>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
+
+#include "support/catch.h"
 
 #define TEXT_OF(name) #name
 #define SYMBOL_OF(name) TEXT_OF(name)

@@ -1,8 +1,9 @@
 // The unsuffixed symbols, as old binaries call them.
 #include "api/exports.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
+
+#include "support/catch.h"
 
 namespace wherry::test::old_symbols_test {
 
@@ -30,9 +31,10 @@ TEST_CASE("unsuffixed symbols have their oldest signatures", "[api]") {
   CUdeviceptr_v1 nowhere = 1;
   CHECK(cuMemAlloc(&nowhere, 4096) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(nowhere == 0);
-  CHECK_THAT(wherryGetLastErrorMessage(),
-             Catch::StartsWith("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY") &&
-                 Catch::Contains("fits into the 32 bits of this old variant; compile"));
+  CHECK_THAT(
+      wherryGetLastErrorMessage(),
+      Catch::Matchers::StartsWith("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY") &&
+          Catch::Matchers::ContainsSubstring("fits into the 32 bits of this old variant; compile"));
   CHECK(cuMemFree(CUdeviceptr_v1{0}) == CUDA_SUCCESS);
   CHECK(cuMemFree(CUdeviceptr_v1{0x10000}) == CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr_v1 base = 1;

@@ -6,12 +6,12 @@
 #include <wherry/policy.hpp>
 #include <wherry/wherry.hpp>
 
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::old_wherry_names_test {

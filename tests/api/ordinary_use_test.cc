@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::ordinary_use_test {

@@ -4,9 +4,9 @@
 #include <wherry/wherry.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/session.h"
 
 using namespace wherry::test;

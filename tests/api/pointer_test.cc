@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::pointer_test {

@@ -5,13 +5,13 @@
 #include <wherry/wherry.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <initializer_list>
 #include <string>
 #include <thread>
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/locations.h"
 #include "support/session.h"
 

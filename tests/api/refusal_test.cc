@@ -2,13 +2,13 @@
 // makes it, and how the message tells it.
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 using namespace wherry::test;
@@ -21,7 +21,7 @@ extern "C" cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source
 
 namespace {
 
-using Catch::StartsWith;
+using Catch::Matchers::StartsWith;
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t block = std::size_t{2} << 20;  // the granularity of cuMemCreate

@@ -4,9 +4,9 @@
 #include <sys/syscall.h>
 #include <wherry/cuda.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"

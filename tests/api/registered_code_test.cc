@@ -1,9 +1,10 @@
 #include "api/registered_code.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::registered_code_test {
 

@@ -4,11 +4,11 @@
 #include <wherry/wherry.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 
@@ -136,7 +136,8 @@ TEST_CASE("a malformed variable is an error of cuInit, which names the place, an
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("WHERRY_DEVICES") && Catch::Contains("capcity"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("WHERRY_DEVICES") &&
+                              Catch::Matchers::ContainsSubstring("capcity"));
 }
 
 TEST_CASE("a forked child can call nothing, nor can a host function or a kernel", "[api]") {

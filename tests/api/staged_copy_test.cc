@@ -5,13 +5,13 @@
 #include <wherry/cuda_runtime_api.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <future>
 #include <vector>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::staged_copy_test {

@@ -4,13 +4,13 @@
 #include <wherry/wherry.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <climits>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::stream_test {

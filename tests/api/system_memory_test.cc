@@ -13,13 +13,13 @@
 
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/locations.h"
 #include "support/session.h"

@@ -2,12 +2,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <functional>
 #include <thread>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

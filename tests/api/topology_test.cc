@@ -1,14 +1,13 @@
 // Machines other than this one, described as values.
 #include "runtime/topology.h"
 
-#include <catch2/catch.hpp>
-
 #include <random>
 #include <string>
 
 #include "base/page.h"
 #include "base/processor.h"
 #include "runtime/topology_text.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::impl::topology_test {
@@ -298,9 +297,12 @@ TEST_CASE("who wants more memory for the host is told of the limit that applies"
   const Machine machine = limited_to(one_node(), 512 * mib, 320 * mib);
   CHECK(more_for_host(chosen(machine)) ==
         "raise the memory limit of the cgroup (512M in /sys/fs/cgroup/app/memory.max)");
+  CHECK(more_for_pools(chosen(machine)) == more_for_host(chosen(machine)));
   const TopologyResult asked = choose_topology(machine, "capacity=64M", "", "100M");
   REQUIRE(std::holds_alternative<Topology>(asked));
   CHECK(more_for_host(std::get<Topology>(asked)) == "raise WHERRY_HOST_CAPACITY");
+  CHECK(more_for_pools(std::get<Topology>(asked)) ==
+        "raise WHERRY_HOST_CAPACITY or a device's capacity");
 }
 
 TEST_CASE("pools on several nodes share a cgroup's limit") {

@@ -1,9 +1,9 @@
 // Results of wherryTouchPages. system/touch_test tests its effect on pages.
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/witness.h"

@@ -3,8 +3,7 @@
 #include <dlfcn.h>
 #include <wherry/cuda.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -6,11 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <numeric>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/session.h"
 #include "support/virtual_memory.h"
 

@@ -1,8 +1,7 @@
 #include "runtime/visible_devices.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device_uuid.h"
+#include "support/catch.h"
 
 namespace wherry::test::visible_devices_test {
 

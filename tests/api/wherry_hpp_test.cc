@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::wherry_hpp_test {
 
@@ -208,7 +209,7 @@ TEST_CASE("a page is explained as values and as text", "[api]") {
   REQUIRE(explanation.decisions > 0);
   CHECK(explanation.decision[0].destination == 0);
   const std::string text = library().describe_page(array.data());
-  CHECK_THAT(text, Catch::Contains("preferred"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("preferred"));
   CHECK(text.size() == std::strlen(text.c_str()));
   const int not_managed = 0;
   CHECK_THROWS_AS(library().explain_page(&not_managed), wherry::error);
@@ -269,7 +270,7 @@ TEST_CASE("advice takes spans and typed locations, with or without a current con
     FAIL("the memory is not managed");
   } catch (const wherry::error& error) {
     CHECK(error.code() == CUDA_ERROR_INVALID_VALUE);
-    CHECK_THAT(error.what(), Catch::Contains("cuMemAdvise"));
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("cuMemAdvise"));
   }
   CHECK_THROWS_AS(
       wherry::advise(array.span(), advice::set_preferred_location, wherry::host_node{9999}),
@@ -283,9 +284,9 @@ TEST_CASE("errors carry the code, the call and a description", "[api]") {
     FAIL("there is no device 7");
   } catch (const wherry::error& error) {
     CHECK(error.code() == CUDA_ERROR_INVALID_DEVICE);
-    CHECK_THAT(error.what(), Catch::Contains("cuDeviceGet") &&
-                                 Catch::Contains("CUDA_ERROR_INVALID_DEVICE") &&
-                                 Catch::Contains("invalid device ordinal"));
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("cuDeviceGet") &&
+                                 Catch::Matchers::ContainsSubstring("CUDA_ERROR_INVALID_DEVICE") &&
+                                 Catch::Matchers::ContainsSubstring("invalid device ordinal"));
   }
   CHECK_THROWS_AS(wherry::managed_array<double>(std::size_t{1} << 57), wherry::error);
 }

@@ -2,11 +2,11 @@
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
-#include <catch2/catch.hpp>
 #include <set>
 #include <string>
 
 #include "api/exported_calls.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

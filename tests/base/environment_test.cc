@@ -1,8 +1,9 @@
 #include "base/environment.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::impl::environment_test {
 namespace {

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
 
 #include "os/process/condition.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

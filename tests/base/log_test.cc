@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "base/check.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

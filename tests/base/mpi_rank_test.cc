@@ -1,7 +1,8 @@
 #include "base/mpi_rank.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
+
+#include "support/catch.h"
 
 namespace wherry::test::mpi_rank_test {
 

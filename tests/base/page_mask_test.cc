@@ -1,6 +1,6 @@
 #include "base/page_mask.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <bitset>
 #include <random>

@@ -1,6 +1,6 @@
 #include "base/page.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::page_test {
 

@@ -1,6 +1,6 @@
 #include "base/patience.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::patience_test {
 

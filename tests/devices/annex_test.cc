@@ -2,12 +2,12 @@
 
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <memory>
 
 #include "base/page.h"
 #include "os/files/memory_file.h"
+#include "support/catch.h"
 #include "support/test_device.h"
 
 namespace wherry::test::annex_test {

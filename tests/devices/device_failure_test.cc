@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/test_device.h"
 #include "support/witness.h"
@@ -42,16 +42,18 @@ TEST_CASE("A kernel that accesses an unmapped address ends as illegal address, w
   CHECK(failure->address == 0x1234);
   CHECK(failure->launch_id == id);
   CHECK(failure->kernel == reinterpret_cast<std::uintptr_t>(kernel_that_touches_nothing_good));
-  CHECK_THAT(
-      impl::describe_code_address(failure->kernel),
-      Catch::StartsWith("wherry::test::device_failure_test::kernel_that_touches_nothing_good"));
+  CHECK_THAT(impl::describe_code_address(failure->kernel),
+             Catch::Matchers::StartsWith(
+                 "wherry::test::device_failure_test::kernel_that_touches_nothing_good"));
 }
 
 TEST_CASE("A kernel that is not exported is named too") {
   const auto address = reinterpret_cast<std::uintptr_t>(local_kernel_that_traps);
   CHECK_THAT(impl::describe_code_address(address),
-             Catch::Contains("local_kernel_that_traps") && Catch::Contains("device_failure_test"));
-  CHECK_THAT(impl::describe_code_address(address + 1), Catch::Contains("+0x1 ("));
+             Catch::Matchers::ContainsSubstring("local_kernel_that_traps") &&
+                 Catch::Matchers::ContainsSubstring("device_failure_test"));
+  CHECK_THAT(impl::describe_code_address(address + 1),
+             Catch::Matchers::ContainsSubstring("+0x1 ("));
   CHECK(impl::describe_code_address(16) == "0x10");
 }
 
@@ -260,7 +262,7 @@ TEST_CASE("An exception that leaves a kernel in its child ends the child as in t
   });
   INFO(outcome.describe());
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err, Catch::Contains("no luck in the child"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("no luck in the child"));
 }
 
 TEST_CASE("A child that returns from the kernel ends, and takes none of the device's work") {

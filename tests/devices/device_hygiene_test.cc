@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -20,6 +19,7 @@
 #include <thread>
 
 #include "os/memory/loader_memory.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/test_device.h"

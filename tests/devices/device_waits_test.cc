@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -24,6 +23,7 @@
 
 #include "devices/late_module.h"
 #include "os/process/process.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/test_device.h"

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
 #include "devices/late_module.h"
+#include "support/catch.h"
 #include "support/test_device.h"
 
 namespace wherry::test::kernel_module_test {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::impl::launch_board_test {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
@@ -20,6 +19,7 @@
 #include "os/memory/numa.h"
 #include "os/process/current_cpu.h"
 #include "os/process/thread.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/session.h"

@@ -2,7 +2,6 @@
 // is left waiting.
 #include "faults/fault_service.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <functional>
 #include <future>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "migration/view_switcher.h"
 #include "support/captured_stderr.h"
+#include "support/catch.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 #include "trap/fault_board.h"
@@ -47,7 +47,7 @@ struct Setup {
   explicit Setup(std::uint64_t device_pages = 512) : machine(3, 4, device_pages) {}
 
   FakeMachine machine;
-  PageEngine engine{machine.memories()};
+  PageEngine engine{machine.memories(), nullptr, nullptr, now_ns, nullptr, &advice};
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
@@ -124,6 +124,38 @@ TEST_CASE(
   CHECK(s.machine.at(1).maps_writable({0}));
   CHECK(s.machine.at(0).holds({600}));
   CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
+}
+
+// Linux may merge the pages of a block again after some were pinned. Then a copy of their neighbour
+// cannot leave either, while somebody holds one of them.
+TEST_CASE("a write to a page of which a copy cannot leave is answered where that copy is") {
+  Setup s;
+  s.switcher.start();
+  const PageSpan block{{0}, pages_per_block};
+  for (unsigned page = 0; page < pages_per_block; page += pages_per_region) s.touch(host, {page});
+  s.advice.change(block, {AdviceChange::Kind::set_read_mostly, {}});
+  s.touch(device, {40}, /*write=*/false);
+  REQUIRE(s.machine.at(1).holds({40}));
+  s.advice.change({{100}, 1}, {AdviceChange::Kind::pinned, {}});
+  s.machine.at(0).make_huge(BlockIndex{0}, /*held=*/true);
+
+  // The thread accesses the page again after each answer.
+  constexpr int answers_max = 20;
+  int answers = 0;
+  for (; answers < answers_max && !s.machine.at(1).maps_writable({40}); ++answers)
+    s.answer(device, {base + offset_of(PageIndex{40}), 1, true, true, true});
+  CHECK(answers < answers_max);
+  CHECK(s.machine.at(0).holds({40}));
+  CHECK_FALSE(s.machine.at(1).holds({40}));
+
+  SECTION("and moves after the hold") {
+    s.machine.at(0).let_go(BlockIndex{0});
+    for (const std::uint64_t end = s.service.temporary_pins().next_end().value(); now_ns() < end;)
+      std::this_thread::yield();
+    s.service.temporary_pins().end_due(now_ns());
+    for (int i = 0; i < answers_max && !s.machine.at(1).holds({40}); ++i) s.touch(device, {40});
+    CHECK(s.machine.at(1).holds({40}));
+  }
 }
 
 TEST_CASE("the reservation of a fault counts as free when the policy is asked again") {

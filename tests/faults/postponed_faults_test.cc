@@ -1,10 +1,11 @@
 // Postponed faults, and what happens if there is no memory to store them.
 #include "faults/postponed_faults.h"
 
-#include <catch2/catch.hpp>
 #include <memory_resource>
 #include <new>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::postponed_faults_test {
 

@@ -1,6 +1,6 @@
 #include "faults/sample_pace.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::sample_pace_test {
 

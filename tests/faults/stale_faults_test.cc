@@ -1,9 +1,10 @@
 // Which faults are of accesses to freed memory, where there are more threads than notes about them.
 #include "faults/stale_faults.h"
 
-#include <catch2/catch.hpp>
 #include <new>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::stale_faults_test {
 namespace {

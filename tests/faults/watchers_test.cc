@@ -1,12 +1,11 @@
 #include "faults/watchers.h"
 
-#include <catch2/catch.hpp>
-
 #include <array>
 #include <thread>
 #include <vector>
 
 #include "os/process/poll.h"
+#include "support/catch.h"
 
 namespace wherry::test::watchers_test {
 

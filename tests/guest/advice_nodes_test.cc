@@ -2,10 +2,10 @@
 // CPUs 2 and 3 on node 1, and node 2 has no CPUs.
 #include <sched.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <functional>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

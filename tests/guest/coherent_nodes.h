@@ -8,7 +8,6 @@
 #include <wherry/wherry.h>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
 #include <map>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/session.h"
 

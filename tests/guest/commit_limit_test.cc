@@ -1,9 +1,9 @@
 // With strict overcommit (vm.overcommit_memory=2) the library starts, and managed memory is used on
 // all processors. Runs in the virtual machine, where the test may change kernel settings.
-#include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
 
+#include "support/catch.h"
 #include "support/session.h"
 
 namespace wherry::test::commit_limit_test {

@@ -1,12 +1,12 @@
 // On a machine with three NUMA nodes prefetches are copied by CPUs of the host's node, also by
 // Linux's kernel threads.
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::copier_placement_test {

@@ -10,8 +10,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdint>
+
+#include "support/catch.h"
 
 namespace wherry::test::machine_test {
 

@@ -4,9 +4,9 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 
+#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/session.h"
 

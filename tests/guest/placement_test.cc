@@ -4,14 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "kernel_features.h"
 #include "node_bandwidth.h"
 #include "os/files/fd.h"
+#include "os/kernel_abi.h"
 #include "os/memory/numa.h"
-#include "os/missing.h"
 #include "runtime/topology.h"
+#include "support/catch.h"
 
 namespace wherry::impl::placement_test {
 namespace {
@@ -116,7 +115,7 @@ TEST_CASE("this kernel's features are distinguished from those of newer ones", "
   CHECK(features.move_pages);
   CHECK(features.page_frames);
   if (features.kernel_release.rfind("6.1.", 0) == 0)
-    CHECK((features.permissions.userfaultfd_features & UFFD_FEATURE_POISON) == 0);
+    CHECK((features.permissions.userfaultfd_features & abi::userfaultfd_feature_poison) == 0);
 }
 
 }  // namespace wherry::impl::placement_test

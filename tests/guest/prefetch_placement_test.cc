@@ -1,8 +1,8 @@
 // On a machine with three NUMA nodes, two of them the host's, prefetched pages are on the requested
 // node. The device is on the third node.
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/stage.h"
 

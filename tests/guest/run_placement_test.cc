@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace {

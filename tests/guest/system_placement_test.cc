@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/locations.h"
 #include "support/session.h"

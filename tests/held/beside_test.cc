@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -23,6 +22,7 @@
 #include "held/holders.h"
 #include "held/places.h"
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/stage.h"

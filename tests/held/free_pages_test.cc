@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include <string>
 
 #include "held/held_counter.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 

@@ -48,6 +48,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "support/cpu.h"
+
 namespace {
 
 constexpr int fault_short = -1;
@@ -191,13 +193,7 @@ std::array<Site, 4096> sites;
 thread_local bool busy = false;
 
 long raw(long number, long a, long b, long c) {
-  long result;
-  register long a4 asm("r10") = 0600;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(a4)
-               : "rcx", "r11", "memory");
-  return result;
+  return wherry::test::raw_system_call(number, a, b, c, 0600);
 }
 
 void note(const char* text, int length) {

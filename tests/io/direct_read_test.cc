@@ -10,11 +10,12 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -28,6 +29,7 @@
 #include "io/read_functions.h"
 #include "io/slow_file.h"
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"
@@ -375,6 +377,80 @@ TEST_CASE("pieces of a direct read may be in any memory, with any alignment", "[
             has_content(place(second_is_managed, 1) + shape.at[1], shape.bytes[1], shape.bytes[0]),
             "second piece");
       }
+  });
+}
+
+namespace {
+
+// Calls the function on a stack of its own, which is gone afterwards.
+void on_other_stack(const std::function<void()>& function) {
+  constexpr std::size_t bytes = 64 * page_bytes;
+  static thread_local const std::function<void()>* body;
+  static thread_local ucontext_t before, other;
+  body = &function;
+  void* const stack =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  expect(stack != MAP_FAILED && ::getcontext(&other) == 0, "a stack");
+  other.uc_stack = {stack, 0, bytes};
+  other.uc_link = &before;
+  ::makecontext(
+      &other, [] { (*body)(); }, 0);
+  ::swapcontext(&before, &other);
+  ::munmap(stack, bytes);
+}
+
+// Reads a page with an array of one piece at `place`, twice: the second time the place is known.
+void expect_read_by(const DirectFile& file, iovec* place, char* page) {
+  *place = {page, page_bytes};
+  for (int i = 0; i < 2; ++i) {
+    page[1] = 0;
+    expect(::preadv(file.fd(), place, 1, 0) == page_bytes && has_content(page, page_bytes, 0),
+           "an array that can be read");
+  }
+}
+void expect_refused(const DirectFile& file, const iovec* array, int count) {
+  errno = 0;
+  expect(::preadv(file.fd(), array, count, 0) == -1 && errno == EFAULT,
+         "an array that cannot be read");
+}
+
+}  // namespace
+
+TEST_CASE("arrays of pieces may be anywhere, and those that cannot be read are refused", "[io]") {
+  in_both_ways([] {
+    const DirectFile file(mib);
+    const Session session("capacity=64M");
+    const Managed<char> page{page_bytes}, elsewhere{page_bytes};
+    const auto read_by_all = [&] {
+      std::array<iovec, 8192> deep;
+      for (const std::size_t at : {std::size_t{0}, deep.size() / 2, deep.size() - 1})
+        expect_read_by(file, &deep[at], page.data());
+      const auto on_heap = std::make_unique<iovec>();
+      expect_read_by(file, on_heap.get(), page.data());
+      expect_read_by(file, reinterpret_cast<iovec*>(elsewhere.data()), page.data());
+
+      // Memory that could be read before.
+      iovec* gone = nullptr;
+      on_other_stack([&] {
+        std::array<iovec, 1024> array;
+        gone = &array.back();
+        expect_read_by(file, gone, page.data());
+        expect_read_by(file, &deep[1], page.data());
+      });
+      expect_refused(file, gone, 1);
+      auto* const mapped = static_cast<iovec*>(::mmap(
+          nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      expect_read_by(file, mapped, page.data());
+      ::mprotect(mapped, page_bytes, PROT_NONE);
+      expect_refused(file, mapped, 1);
+      ::mprotect(mapped, page_bytes, PROT_READ | PROT_WRITE);
+      ::munmap(reinterpret_cast<char*>(mapped) + page_bytes, page_bytes);
+      expect_refused(file, mapped + page_bytes / sizeof(iovec) - 1, 2);
+      expect_refused(file, nullptr, 1);
+      expect_refused(file, reinterpret_cast<const iovec*>(~std::uintptr_t{4095}), 1);
+    };
+    read_by_all();
+    std::thread(read_by_all).join();
   });
 }
 

@@ -2,20 +2,23 @@
 // wherever it is, also if faults inside system calls cannot be answered, and invalid calls fail as
 // usual. Everything runs twice: with what this machine allows, and with userfaultfd for user mode
 // only.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "io/read_functions.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"
@@ -238,10 +242,62 @@ TEST_CASE("without the library the same calls fail", "[io]") {
     const Managed<char> memory{bytes};
     fill_on_device(session, memory, 1);
     const Ends file = Ends::file();
-    expect(::syscall(SYS_write, file.out, memory.data(), bytes) == -1 && errno == EFAULT, "write");
+    // The C library's own.
+    void* const c_library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    expect(c_library != nullptr, "the C library");
+    const auto call = reinterpret_cast<long (*)(long, int, const void*, std::size_t)>(
+        ::dlsym(c_library, "syscall"));
+    expect(call(SYS_write, file.out, memory.data(), bytes) == -1 && errno == EFAULT, "write");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
+}
+
+TEST_CASE("syscall() finds memory that is on a device", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Managed<char> memory{bytes};
+    fill_on_device(session, memory, 9);
+    const Ends file = Ends::file();
+    expect(::syscall(SYS_write, file.out, memory.data(), bytes) == whole, "write");
+    fill_on_device(session, memory, 3);
+    expect(::syscall(SYS_pread64, file.in, memory.data(), bytes, 0) == whole, "pread64");
+    expect(std::count(memory.data(), memory.data() + bytes, 9) == whole, "contents");
+  });
+}
+
+TEST_CASE("large transfers of streams find memory that is on a device", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Managed<char> memory{bytes};
+    std::FILE* const file = std::tmpfile();
+    fill_on_device(session, memory, 9);
+    expect(std::fwrite(memory.data(), 1, bytes, file) == bytes, "fwrite");
+    std::rewind(file);
+    fill_on_device(session, memory, 3);
+    // More than there is.
+    expect(std::fread(memory.data(), 100, bytes / 100 + 5, file) == bytes / 100, "fread");
+    expect(std::feof(file) != 0, "feof");
+    expect(std::count(memory.data(), memory.data() + bytes, 9) == whole, "contents");
+    std::fclose(file);
+  });
+}
+
+TEST_CASE("small objects and names may be on a device", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Managed<char> memory{bytes};
+    fill_on_device(session, memory, 0);
+    // An empty name, and a place for the answer.
+    expect(::open(memory.data(), O_RDONLY) == -1 && errno == ENOENT, "open");
+    fill_on_device(session, memory, 0);
+    expect(::fstat(0, reinterpret_cast<struct stat*>(memory.data())) == 0, "fstat");
+    fill_on_device(session, memory, 0);
+    expect(::pipe(reinterpret_cast<int*>(memory.data())) == 0, "pipe");
+    fill_on_device(session, memory, 0);
+    int status = 0;
+    if (::fork() == 0) ::_exit(3);
+    expect(::waitpid(-1, reinterpret_cast<int*>(memory.data()), 0) > 0, "waitpid");
+    std::memcpy(&status, memory.data(), sizeof status);
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "status");
+  });
 }
 
 TEST_CASE("pieces may be on a device, here, not created yet, or in ordinary memory", "[io]") {

@@ -3,10 +3,10 @@
 // libwherry, which is WHERRY_TEST_LIBRARY.
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"
@@ -54,7 +54,7 @@ TEST_CASE("without it the same program gets EFAULT where faults in system calls 
   const Outcome outcome = run_reader(/*preloaded=*/false, /*restricted=*/true);
   INFO(outcome.describe());
   CHECK(outcome.exit_code == 1);
-  CHECK_THAT(outcome.err, Catch::Contains("read: Bad address"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("read: Bad address"));
 }
 
 TEST_CASE("direct reads of a program that loads the library later need a preloaded library",

@@ -2,10 +2,11 @@
 // done before, and threads that end do not hold the others up.
 #include "kernels/block_runner.h"
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::block_runner_test {
 

@@ -2,9 +2,10 @@
 #include "kernels/grid_barrier.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::grid_barrier_test {
 

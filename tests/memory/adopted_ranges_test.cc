@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +27,7 @@
 #include "os/memory/address_map.h"
 #include "os/memory/loader_memory.h"
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/descriptors.h"

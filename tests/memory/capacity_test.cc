@@ -1,6 +1,7 @@
 #include "memory/capacity.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
+#include "support/conditions.h"
 
 #include <random>
 #include <thread>
@@ -182,12 +183,13 @@ TEST_CASE("a request that waits for more keeps its pages in the queue") {
 TEST_CASE("requests of several threads are all served, and never exceed the capacity") {
   constexpr std::uint64_t pages_max = 64;
   Capacity capacity(pages_max);
+  const std::uint64_t rounds = test::scaled(5'000);
   std::atomic<bool> exceeded{false};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(static_cast<unsigned>(t));
-      for (int i = 0; i < 5'000; ++i) {
+      for (std::uint64_t i = 0; i < rounds; ++i) {
         const std::uint64_t pages = 1 + random() % pages_max;
         Reservation reservation;
         for (bool waits = true; waits;) {

@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -18,6 +17,7 @@
 
 #include "os/memory/write_freeze.h"
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/seccomp_filter.h"

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <bit>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

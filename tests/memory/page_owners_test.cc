@@ -1,6 +1,6 @@
 #include "memory/page_owners.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::page_owners_test {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -19,6 +18,7 @@
 #include "os/files/file_window.h"
 #include "os/memory/page_table.h"
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
@@ -150,6 +150,37 @@ TEST_CASE("pages get new frames and keep their contents while somebody's reads f
     reader.join();
     CHECK(kept);
   }
+}
+
+TEST_CASE(
+    "pages of a small folio that Linux merges with others share a huge page with all of them") {
+  SparsePoolFile pool("pool-test", block_size, HugePages::if_possible, permissions().userfaultfd());
+  if (!pool.views_permit_huge_pages()) {
+    WARN("skipped: Linux merges no pages of pools in the background here");
+    return;
+  }
+  std::vector<std::byte> data(block_size, std::byte{7});
+  const auto fill_pages = [&](unsigned first, unsigned end) {
+    for (unsigned page = first; page < end; ++page) REQUIRE(pool.fill({{page}, 1}, data.data()));
+  };
+  fill_pages(0, 16);
+  REQUIRE(pool.fill({{16}, 16}, data.data()));
+  fill_pages(32, pages_per_block);
+  const PageMask all = ~PageMask{};
+  CHECK(pool.folios({{20}, 4}, all) != Folios::huge_page);
+
+  FileWindow window(block_size);
+  REQUIRE(window.show(pool.file().fd_at(0), 0, block_size, FileWindow::Use::creating_huge_pages) ==
+          0);
+  int merged = -EAGAIN;
+  for (int attempt = 0; attempt < 100 && (merged == -EAGAIN || merged == -EBUSY); ++attempt)
+    merged = merge_pages(window.shown());
+  window.hide();
+  REQUIRE(merged == 0);
+  CHECK(pool.folios({{20}, 4}, all) == Folios::huge_page);
+  const PageSpan together = pool.folios_around({{20}, 4});
+  CHECK(together.first == PageIndex{0});
+  CHECK(together.count == pages_per_block);
 }
 
 TEST_CASE("a block is filled while a write of another block holds the file's lock") {

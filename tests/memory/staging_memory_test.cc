@@ -1,10 +1,10 @@
 #include "memory/staging_memory.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <optional>
 
 #include "base/page.h"
+#include "support/catch.h"
 
 namespace wherry::test::staging_memory_test {
 

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "os/files/file_io.h"
+#include "support/catch.h"
 
 namespace wherry::impl::status_board_test {
 namespace {

@@ -1,8 +1,7 @@
 // Which entries the sampler removes from a device's page table to detect accesses, and which not.
 #include "migration/access_sampler.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test::access_sampler_test {

@@ -2,9 +2,8 @@
 // not possible.
 #include "migration/consolidator.h"
 
-#include <catch2/catch.hpp>
-
 #include "base/clock.h"
+#include "support/catch.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test::consolidator_test {
@@ -23,8 +22,8 @@ struct Setup {
   Consolidator consolidator{engine, machine.blocks(), pins, machine.changers(), 1};
   Block& state = machine.blocks().at(index);
 
-  Setup() { engine.scattered_blocks().open(); }
-  ~Setup() { engine.scattered_blocks().close(); }
+  Setup() { engine.entries().scattered_blocks().open(); }
+  ~Setup() { engine.entries().scattered_blocks().close(); }
 
   void populate(PageRun run) {
     const LockedBlock block(index, state);
@@ -83,7 +82,7 @@ TEST_CASE("a block is noted when its last part comes, and gets one entry") {
   const std::uint64_t before = now_ns();
   s.populate(second_part);
   CHECK(s.is_noted());
-  CHECK(s.engine.scattered_blocks().take(0).value().block == index);
+  CHECK(s.engine.entries().scattered_blocks().take(0).value().block == index);
   CHECK(now_ns() - before >= ScatteredBlocks::calm_ns);
   CHECK(s.consolidator.consolidate(index));
   CHECK_FALSE(s.is_noted());
@@ -135,7 +134,7 @@ TEST_CASE("a block whose pages Linux cannot merge stays as it is") {
 TEST_CASE("a merge that Linux refuses is tried again a few times") {
   Setup s;
   s.populate_in_parts();
-  auto noted = s.engine.scattered_blocks().take(0);
+  auto noted = s.engine.entries().scattered_blocks().take(0);
   const auto try_in_vain = [&] {
     s.machine.failures.push_back({"merge", OpStatus::incomplete, 0});
     (void)s.consolidator.consolidate(noted->block, noted->attempts);
@@ -148,7 +147,7 @@ TEST_CASE("a merge that Linux refuses is tried again a few times") {
     CHECK(noted->attempts == attempts);
     try_in_vain();
     REQUIRE(s.is_noted());
-    noted = s.engine.scattered_blocks().take(0);
+    noted = s.engine.entries().scattered_blocks().take(0);
   }
   SECTION("and gets one") {
     CHECK(s.consolidator.consolidate(noted->block, noted->attempts));
@@ -248,23 +247,23 @@ TEST_CASE("a fault in the middle enters the huge page") {
   s.populate_in_parts();
   {
     const LockedBlock block(index, s.state);
-    REQUIRE(s.engine.prepare_huge_entry(block, device));
+    REQUIRE(s.engine.entries().prepare_huge_entry(block, device));
   }
   const PageSpan span = block_span(index);
   REQUIRE(s.machine.changers()[1]->forget_entries({&span, 1}) == 0);
   {
     const LockedBlock block(index, s.state);
-    CHECK(s.engine.enter_whole(block, device));
+    CHECK(s.engine.entries().enter_whole(block, device));
   }
   CHECK(s.maps_all_writable());
 }
 
 TEST_CASE("nothing is noted while no thread takes the blocks") {
   Setup s;
-  s.engine.scattered_blocks().close();
+  s.engine.entries().scattered_blocks().close();
   s.populate_in_parts();
   CHECK_FALSE(s.is_noted());
-  CHECK_FALSE(s.engine.scattered_blocks().take(0).has_value());
+  CHECK_FALSE(s.engine.entries().scattered_blocks().take(0).has_value());
 }
 
 TEST_CASE("a thread that used its time at once waits until its share has grown again") {

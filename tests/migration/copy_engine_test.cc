@@ -3,7 +3,7 @@
 #include "migration/copy_engine.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
+#include <bit>
 #include <cstring>
 #include <future>
 #include <random>
@@ -14,6 +14,7 @@
 #include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"
+#include "support/catch.h"
 #include "support/fake_backend.h"
 
 namespace wherry::test::copy_engine_test {
@@ -36,7 +37,7 @@ struct Setup {
 
   FakeMachine machine;
   BackendState backend_state{machine};
-  PageEngine engine{machine.memories()};
+  PageEngine engine{machine.memories(), nullptr, nullptr, now_ns, nullptr, &advice};
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
@@ -128,6 +129,47 @@ CopyRequest row(Side to, Side from, std::uint64_t bytes, Processor home = device
 }
 
 }  // namespace
+
+// Two pools have a copy of each page of block 0, in each pool as one huge page.
+TEST_CASE("a copy to pages that have copies changes all of them, or drops them") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  const PageSpan block{{0}, pages_per_block};
+  for (unsigned page = 0; page < pages_per_block; ++page) s.touch(host, {page});
+  s.advice.change(block, {AdviceChange::Kind::set_read_mostly, {}});
+  for (unsigned page = 0; page < pages_per_block; ++page) s.touch(device, {page}, false);
+  REQUIRE(s.residents({40}) == (host.bit() | device.bit()));
+  const auto data = numbered(4 * page_size);
+  const CopyRequest request = row(managed(40 * page_size), memory(data), data.size());
+
+  SECTION("while other pages of the huge page are in flight") {
+    s.machine.at(0).make_huge(BlockIndex{0}, /*held=*/false);
+    s.machine.at(1).make_huge(BlockIndex{0}, /*held=*/false);
+    {
+      const LockedBlock locked(BlockIndex{0}, s.machine.blocks().at(BlockIndex{0}));
+      s.engine.begin_byte_transfer(locked, PageMask::of({200, 8}));
+    }
+    auto done = std::async(std::launch::async, [&] { return s.copy(request, with_copiers); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    {
+      const LockedBlock locked(BlockIndex{0}, s.machine.blocks().at(BlockIndex{0}));
+      s.engine.end_byte_transfer(locked, PageMask::of({200, 8}));
+    }
+    s.engine.transfers().announce();
+    CHECK(done.get() == OpStatus::ok);
+  }
+  SECTION("while somebody holds pinned pages of the huge page") {
+    s.advice.change({{100}, 1}, {AdviceChange::Kind::pinned, {}});
+    const int owner = GENERATE(0, 1);
+    s.machine.at(owner).make_huge(BlockIndex{0}, /*held=*/true);
+    CHECK(s.copy(request, with_copiers) == OpStatus::ok);
+    CHECK(s.machine.at(owner).holds({40}));
+  }
+  for (PageIndex page{40}; page < PageIndex{44}; ++page)
+    CHECK(std::has_single_bit(s.residents(page)));
+  CHECK((s.look(40 * page_size, data.size()) == data));
+  s.check_page_state();
+}
 
 TEST_CASE("copies do not move pages, and create missing ones at the request's home") {
   const bool with_copiers = GENERATE(false, true);

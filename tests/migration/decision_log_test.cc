@@ -2,9 +2,10 @@
 #include "migration/decision_log.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::decision_log_test {
 namespace {

@@ -1,10 +1,11 @@
 #include "migration/eviction_log.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::eviction_log_test {
 

@@ -2,11 +2,11 @@
 // returned if nothing can leave.
 #include "migration/evictor.h"
 
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "migration/background_evictor.h"
 #include "migration/view_switcher.h"
+#include "support/catch.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 

@@ -2,11 +2,11 @@
 #include "migration/in_flight_transfers.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "migration/at_rest.h"
 #include "os/process/thread.h"
+#include "support/catch.h"
 
 namespace wherry::test::in_flight_transfers_test {
 

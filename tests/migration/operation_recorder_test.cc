@@ -1,9 +1,9 @@
 // Which events and decisions an operation on pages becomes.
 #include "migration/operation_recorder.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
 
+#include "support/catch.h"
 #include "trace/recorder.h"
 
 namespace wherry::test::operation_recorder_test {

@@ -3,77 +3,16 @@
 #include "migration/page_engine.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <random>
 
+#include "migration/engine_setup.h"
+#include "support/catch.h"
 #include "support/conditions.h"
-#include "support/fake_machine.h"
 
 namespace wherry::test::page_engine_test {
 namespace {
 
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
-
-std::uint64_t fake_now_ns = 1'000'000;
-std::uint64_t fake_clock() {
-  return fake_now_ns;
-}
-
-struct Setup {
-  FakeMachine machine{3, 2, 512};
-  PageEngine engine{machine.memories(), nullptr, nullptr, fake_clock};
-  Block& block = machine.blocks().at({0});
-
-  OpResult populate(PageRun run, Processor p) {
-    const LockedBlock locked({0}, block);
-    Reservation reservation;
-    REQUIRE(reservation.try_grow(machine.memory(p.index).capacity, run.count));
-    return engine.populate(locked, run, p, reservation);
-  }
-  OpResult migrate(PageRun run, Processor from, Processor to) {
-    const LockedBlock locked({0}, block);
-    Reservation reservation;
-    REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
-    return engine.migrate(locked, run, from, to, reservation, MoveCause::fault);
-  }
-  OpResult duplicate(PageRun run, Processor from, Processor to) {
-    const LockedBlock locked({0}, block);
-    Reservation reservation;
-    REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
-    return engine.duplicate(locked, run, from, to, reservation);
-  }
-  void collapse(PageRun run, Processor keeper) {
-    const LockedBlock locked({0}, block);
-    engine.collapse(locked, run, keeper);
-  }
-  // Makes the processor's view show the owner's pool, and maps the pages there.
-  OpResult see(PageRun run, Processor p, Processor owner) {
-    const LockedBlock locked({0}, block);
-    locked.state.switch_begun(p, run);
-    REQUIRE(machine.at(p.index).change_view(span_of({0}, run), owner) == 0);
-    locked.state.switched(p, run, owner);
-    return engine.map(locked, run, p);
-  }
-  // Checks that the page state agrees with the machine.
-  void check() {
-    const LockGuard guard(block.lock);
-    block.check_invariants();
-    for (int p = 0; p < 3; ++p) {
-      const ProcessorPages& state = block.at(Processor{p});
-      for (unsigned page = 0; page < pages_per_block; ++page) {
-        REQUIRE(state.resident.test(page) == machine.at(p).holds({page}));
-        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view({page}));
-        if (machine.at(p).maps({page})) REQUIRE(state.mapped.test(page));
-        if (machine.at(p).maps_writable({page})) REQUIRE_FALSE(state.write_protected.test(page));
-      }
-      REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
-      if (p != 0)
-        REQUIRE(engine.resident_blocks(Processor{p}).victim().has_value() ==
-                (machine.at(p).held() != 0));
-    }
-  }
-};
+using Setup = EngineSetup;
 
 }  // namespace
 
@@ -194,29 +133,6 @@ TEST_CASE("a source that cannot be protected is not copied") {
   s.check();
 }
 
-TEST_CASE("unmapped pages that the processor holds are mapped, and mapped ones are skipped") {
-  Setup s;
-  REQUIRE(s.populate({0, 8}, device));
-  {
-    const LockedBlock locked({0}, s.block);
-    // Marks all unmapped, like a new process; the fake page table keeps its entries.
-    locked.state.unmapped(device);
-    CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::ok);
-    CHECK(locked.state.at(device).mapped == PageMask::of({0, 8}));
-  }
-  s.check();
-}
-
-TEST_CASE("mapping a page that the pool lost is reported as an error") {
-  Setup s;
-  REQUIRE(s.populate({0, 1}, device));
-  REQUIRE(s.machine.at(1).punch({{0}, 1}) == 0);
-  const LockedBlock locked({0}, s.block);
-  locked.state.unmapped(device);
-  CHECK(s.engine.map(locked, {0, 1}, device).status == OpStatus::absent);
-  CHECK(locked.state.at(device).mapped.none());
-}
-
 TEST_CASE("a release empties every pool and returns the capacity") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
@@ -323,30 +239,6 @@ TEST_CASE("pages that come to a pool whose processor views another one are fille
   s.check();
 }
 
-TEST_CASE("a mapping that stops early leaves the page state correct") {
-  Setup s;
-  REQUIRE(s.populate({0, 8}, device));
-  const LockedBlock locked({0}, s.block);
-  s.machine.at(1).die();
-  locked.state.unmapped(device);
-  s.machine.at(1).revive();
-  s.machine.failures = {{"map", OpStatus::no_memory, 3}};
-  CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::no_memory);
-  CHECK(s.machine.at(1).maps_writable({2}));
-  CHECK(locked.state.at(device).mapped == PageMask::of({0, 3}));
-  CHECK(locked.state.writers(2) == device.bit());
-}
-
-TEST_CASE("a copy that is mapped already is protected if it is not") {
-  Setup s;
-  REQUIRE(s.populate({0, 1}, host));
-  REQUIRE(s.duplicate({0, 1}, host, device));
-  const LockedBlock locked({0}, s.block);
-  CHECK(s.engine.map(locked, {0, 1}, host).status == OpStatus::ok);
-  CHECK(s.machine.log.back() == "protect 0: 0+1");
-  CHECK_FALSE(s.machine.at(0).maps_writable({0}));
-}
-
 TEST_CASE("pages that come to the pool of a processor without a process are mapped nowhere") {
   Setup s;
   REQUIRE(s.populate({0, 4}, host));
@@ -440,7 +332,7 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
         s.engine.release(locked, run);
         break;
       case 4:
-        s.engine.unmap(locked, wanted, p);
+        s.engine.entries().unmap(locked, wanted, p);
         locked.state.switch_begun(p, run);
         REQUIRE(s.machine.at(p.index).change_view(span_of({0}, run), from) == 0);
         locked.state.switched(p, run, from);
@@ -553,6 +445,17 @@ TEST_CASE("a copy in a held huge page is dropped, and the other copies of its hu
   CHECK(s.machine.at(1).holds({31}));
   CHECK(s.machine.at(0).maps_writable({33}));
   CHECK_FALSE(s.machine.at(0).maps_writable({31}));
+  s.check();
+}
+
+TEST_CASE("copies in a held huge page stay where Linux cannot enter them again") {
+  HugeSetup s(/*held=*/true);
+  CHECK(s.duplicate({0, 16}, host, device).status == OpStatus::ok);
+  s.machine.may_enter_protected = false;
+  CHECK(s.migrate({64, 16}, host, device).status == OpStatus::held);
+  CHECK(s.machine.at(0).holds({5}));
+  CHECK(s.machine.at(0).maps_writable({64}));
+  CHECK_FALSE(s.did("rebuild"));
   s.check();
 }
 

@@ -3,7 +3,6 @@
 #include "migration/prefetcher.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <condition_variable>
 #include <random>
 
@@ -12,6 +11,7 @@
 #include "migration/read_ahead.h"
 #include "migration/view_switcher.h"
 #include "policy/fixed_policies.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/fake_backend.h"
 #include "support/waiting.h"

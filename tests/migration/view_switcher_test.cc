@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <future>
 #include <thread>
 
 #include "base/clock.h"
+#include "support/catch.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test::view_switcher_test {

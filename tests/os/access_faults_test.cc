@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
@@ -39,38 +38,10 @@
 
 #include "base/page.h"
 #include "os/signals/fatal_signals.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
-
-// Accesses without instrumentation. Their single instruction has the length that skip_access()
-// assumes.
-#if defined(__x86_64__)
-asm(R"(
-.text
-.type load_byte, @function
-load_byte:
-  movb (%rdi), %al
-  ret
-.type store_byte, @function
-store_byte:
-  movb %sil, (%rdi)
-  ret
-)");
-#elif defined(__aarch64__)
-asm(R"(
-.text
-.type load_byte, @function
-load_byte:
-  ldrb w0, [x0]
-  ret
-.type store_byte, @function
-store_byte:
-  strb w1, [x0]
-  ret
-)");
-#endif
-extern "C" unsigned char load_byte(const void*);
-extern "C" void store_byte(void*, unsigned char);
+#include "support/cpu.h"
 
 // Deprecated functions, and functions for other standards, which still exist.
 extern "C" void (*__sysv_signal(int, void (*)(int)) noexcept)(int);
@@ -79,7 +50,10 @@ extern "C" void (*__sysv_signal(int, void (*)(int)) noexcept)(int);
 namespace wherry::impl::access_faults_test {
 namespace {
 
+using test::load_byte;
 using test::scaled;
+using test::skip_access;
+using test::store_byte;
 
 // The signal that closed pages raise. SIGSEGV: they may not be accessed. SIGBUS: they are beyond
 // the end of a file.
@@ -272,16 +246,6 @@ void install(int signal, void (*handler)(int, siginfo_t*, void*), int flags,
   ::sigaction(signal, &action, nullptr);
 }
 
-void skip_access(ucontext_t& context) {
-#if defined(__x86_64__)
-  context.uc_mcontext.gregs[REG_RIP] += 2;
-  if ((context.uc_mcontext.gregs[REG_ERR] & 2) != 0)  // the store's instruction has a prefix
-    context.uc_mcontext.gregs[REG_RIP] += 1;
-#elif defined(__aarch64__)
-  context.uc_mcontext.pc += 4;
-#endif
-}
-
 bool on_alternate_stack() {
   stack_t stack{};
   ::sigaltstack(nullptr, &stack);
@@ -424,7 +388,7 @@ TEST_CASE("A handler gets the same signal, information, masks and stack as witho
   const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
   const int flag_sets[] = {0, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_NODEFER,
                            static_cast<int>(SA_RESETHAND)};
-  const auto non_canonical = reinterpret_cast<void*>(0x8000'0000'0000'0000);
+  const auto non_canonical = reinterpret_cast<void*>(test::no_such_address);
   for (const int flags : flag_sets) {
     for (const bool alternate : {false, true}) {
       for (const bool masked : {false, true}) {
@@ -795,11 +759,7 @@ std::uintptr_t place_of(pid_t traced) {
   user_regs_struct registers{};
   iovec where{&registers, sizeof registers};
   ::ptrace(PTRACE_GETREGSET, traced, NT_PRSTATUS, &where);
-#if defined(__x86_64__)
-  return registers.rip;
-#else
-  return registers.pc;
-#endif
+  return test::instruction_of(registers);
 }
 
 End end_of(Claim when, const Scenario& scenario) {
@@ -870,7 +830,7 @@ TEST_CASE("A crash ends the process by its signal, and the core shows the crash"
        },
        crash},
       {"stack overflow", [] { install(SIGSEGV, tell_and_skip, 0); }, overflow_stack, SIGSEGV},
-      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(0x8000'0000'0000'0000)); },
+      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(test::no_such_address)); },
        SIGSEGV},
   };
   for (const auto& way : ways) {
@@ -1175,6 +1135,32 @@ TEST_CASE("A child of vfork() that resets its signals does not reset its parent'
     touch_own();
   });
   CHECK(mentions(text, "exit code 0"));
+}
+
+TEST_CASE("Faults of a child of vfork() are resolved after it has reset its signals") {
+  const FaultsRaise which(GENERATE(SIGSEGV, SIGBUS));
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      // As programs do before they execute another one.
+      for (int signal = 1; signal < 32; ++signal) {
+        struct sigaction action {};
+        if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN ||
+            action.sa_handler == SIG_DFL)
+          continue;
+        ::signal(signal, SIG_DFL);
+      }
+      ::signal(fault_signal, SIG_DFL);
+      load_byte(own_pages);
+      ::_exit(5);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    say("exited %d, code %d", WIFEXITED(status), WEXITSTATUS(status));
+  });
+  INFO(outcome.describe());
+  CHECK(mentions(outcome.out, "exited 1, code 5"));
 }
 
 TEST_CASE("Faults, crashes that are caught, and changes of the action work concurrently") {

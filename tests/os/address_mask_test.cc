@@ -4,11 +4,11 @@
 
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "os/memory/address_map.h"
+#include "support/catch.h"
 
 namespace wherry::impl::address_mask_test {
 namespace {

@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"

@@ -6,16 +6,18 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
 #include "os/files/huge_tmpfs.h"
+#include "os/kernel_abi.h"
 #include "os/memory/mapping.h"
 #include "os/process/permissions.h"
 #include "os/process/resource_limits.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::hole_probe_test {
@@ -72,6 +74,10 @@ TEST_CASE("Whether holes are kept is found beside a thread that merges the file'
   }
   const HoleProbe alone = impl::probe_holes_of(file.get(), guard);
   INFO(impl::reason_of(alone));
+  if (alone.found == Found::not_tried && ::madvise(nullptr, 0, impl::abi::collapse) != 0) {
+    WARN("not tried: this Linux merges no pages on request");
+    return;
+  }
   REQUIRE(alone.found != Found::not_tried);
   // A mapping that permits huge pages is what the small mappings are there to avoid.
   if (guard == HoleGuard::small_mapping) return;
@@ -97,9 +103,10 @@ TEST_CASE("A file that cannot have the pages is not tried, and says which step f
   REQUIRE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE) == 0);
   const HoleProbe found = impl::probe_holes_of(file.get(), HoleGuard::small_mapping);
   CHECK(found.found == Found::not_tried);
-  CHECK(found.error == EACCES);
+  CHECK((found.error == EACCES || found.error == EPERM));  // the latter before Linux 6.7
   CHECK_FALSE(found.may_succeed_later());
-  CHECK_THAT(impl::reason_of(found), Catch::Contains("Permission denied"));
+  CHECK_THAT(impl::reason_of(found),
+             Catch::Matchers::ContainsSubstring(std::strerror(found.error)));
 }
 
 }  // namespace

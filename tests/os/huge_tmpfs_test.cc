@@ -6,12 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <functional>
 #include <set>
 #include <string_view>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/nobody.h"

@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

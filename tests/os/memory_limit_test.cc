@@ -1,13 +1,12 @@
 // Control groups that this machine need not have, as folders of files.
 #include "os/memory/memory_limit.h"
 
-#include <catch2/catch.hpp>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "os/process/process.h"
+#include "support/catch.h"
 
 namespace wherry::test::memory_limit_test {
 

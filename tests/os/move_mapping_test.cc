@@ -1,12 +1,12 @@
 // Mappings are moved in programs whose mremap() is not the C library's.
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 
 #include "os/memory/mapping.h"
 #include "os/memory/substitute.h"
+#include "support/catch.h"
 
 // As UCX 1.13 replaces the function in a program that uses MPI: the new address is dropped.
 extern "C" void* mremap(void*, std::size_t, std::size_t, int, ...) noexcept {

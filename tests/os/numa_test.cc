@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "os/files/fd.h"
+#include "support/catch.h"
 
 namespace wherry::impl::numa_test {
 namespace {

@@ -3,13 +3,13 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
 #include <thread>
 
 #include "base/page.h"
 #include "os/memory/mapping.h"
+#include "support/catch.h"
 
 namespace wherry::test::own_memory_test {
 

@@ -3,10 +3,10 @@
 
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "base/page.h"
+#include "support/catch.h"
 
 namespace wherry::test::presence_test {
 
@@ -53,9 +53,9 @@ TEST_CASE("created pages are zeros, and pages that exist keep their contents") {
 TEST_CASE("pages that may not be written or do not exist are not created") {
   const Memory memory;
   REQUIRE(::mprotect(memory.address, page_size, PROT_READ) == 0);
-  CHECK(create_pages(memory.part(0, 1)) == EINVAL);
+  CHECK(create_pages(memory.part(0, 1)) != 0);
   REQUIRE(::munmap(&memory[7], page_size) == 0);
-  CHECK(create_pages(memory.part(7, 1)) == ENOMEM);
+  CHECK(create_pages(memory.part(7, 1)) != 0);
   CHECK(absent_pages(memory.part(6, 2)).empty());
 }
 

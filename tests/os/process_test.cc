@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -14,6 +13,8 @@
 #include <thread>
 
 #include "base/patience.h"
+#include "os/process/machine_names.h"
+#include "support/catch.h"
 #include "support/child.h"
 
 namespace wherry::impl::process_test {
@@ -153,4 +154,16 @@ TEST_CASE("Fork handlers of the application run around a sibling, as around fork
 }
 
 }  // namespace
+
+TEST_CASE("versions of Linux are compared by number") {
+  CHECK(linux_is_older_than(1000, 0));
+  CHECK_FALSE(linux_is_older_than(2, 6));
+  const std::string release = kernel_release();
+  const auto major = static_cast<unsigned>(std::stoul(release));
+  const auto minor = static_cast<unsigned>(std::stoul(release.substr(release.find('.') + 1)));
+  CHECK_FALSE(linux_is_older_than(major, minor));
+  CHECK(linux_is_older_than(major, minor + 1));
+  CHECK(linux_is_older_than(major + 1, 0));
+}
+
 }  // namespace wherry::impl::process_test

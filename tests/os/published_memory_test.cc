@@ -2,10 +2,10 @@
 
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -3,9 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "os/files/fd.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"

@@ -2,12 +2,12 @@
 
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <system_error>
 
 #include "os/files/memory_file.h"
 #include "os/memory/mapping.h"
+#include "support/catch.h"
 
 namespace wherry::test::resource_limits_test {
 

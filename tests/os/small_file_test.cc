@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "support/catch.h"
 
 namespace wherry::test::small_file_test {
 

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "base/patience.h"
+#include "support/catch.h"
 
 namespace wherry::impl::socket_test {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -1,11 +1,11 @@
 #include "os/memory/sparse_memory.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
 
 #include "os/memory/address_map.h"
+#include "support/catch.h"
 
 namespace wherry::test::sparse_memory_test {
 

@@ -1,14 +1,15 @@
 #include "os/process/userfaultfd_remedy.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <optional>
 #include <string>
 
+#include "support/catch.h"
+
 namespace wherry::impl::userfaultfd_remedy_test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using Verdict = Answer::Verdict;
 
@@ -44,19 +45,18 @@ TEST_CASE("missing privilege is remedied by a setting, a filter by an option of 
              StartsWith("docker run"));
   for (const Answer& answer :
        {refused(EPERM), refused(EACCES), refused(ENOSYS), killed, Answer{Verdict::unending, 0}})
-    CHECK_THAT(remedy_of(answer),
-               StartsWith("docker run --security-opt seccomp=") && Contains("userfaultfd(2)"));
+    CHECK_THAT(remedy_of(answer), StartsWith("docker run --security-opt seccomp=") &&
+                                      ContainsSubstring("userfaultfd(2)"));
 }
 
 TEST_CASE("a kernel that lacks the feature, or is too old, is named as the cause") {
   CHECK(remedy_of(refused(ENOSYS), std::nullopt) == "a kernel with CONFIG_USERFAULTFD");
   CHECK(remedy_of({Verdict::too_old, EINVAL}) == "Linux 5.19 or newer");
-  CHECK(remedy_of(refused(EINVAL)) == "Linux 5.19 or newer");
 }
 
 TEST_CASE("limits that prevent the request are named") {
-  CHECK_THAT(remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
-  CHECK_THAT(remedy_of(refused(EMFILE)), Contains("ulimit -n"));
+  CHECK_THAT(remedy_of({Verdict::not_tried, EAGAIN}), ContainsSubstring("ulimit -u"));
+  CHECK_THAT(remedy_of(refused(EMFILE)), ContainsSubstring("ulimit -n"));
 }
 
 }  // namespace wherry::impl::userfaultfd_remedy_test

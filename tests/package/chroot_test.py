@@ -16,6 +16,9 @@ import tempfile
 
 import built
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from machines import mirror  # noqa: E402  (the line above finds it)
+
 # What the trial compiles and runs, beside the files of this folder.
 SOURCES = ["docs/examples/first.cc", "docs/examples/cuda/vector_add.cu",
            "tests/compat/driver_client.c", "tests/package/arrays.py", "tests/package/trial.sh"]
@@ -56,13 +59,6 @@ def check_network(rows, release, folder):
         built.skip(f"cannot reach {uris[0]}")
 
 
-def settings():
-    """Settings of apt for the system: the proxies of this one, and no translations."""
-    proxies = [line for line in run("apt-config", "dump").stdout.splitlines()
-               if line.startswith(("Acquire::http::Proxy ", "Acquire::https::Proxy "))]
-    return [f"--aptopt={line}" for line in [*proxies, 'Acquire::Languages "none";']]
-
-
 def main():
     root = pathlib.Path(sys.argv[1])
     built.need("mmdebstrap")
@@ -79,7 +75,7 @@ def main():
         for source in SOURCES:
             shutil.copy(root / source, trial)
         done = run("mmdebstrap", "--variant=apt", "--format=null", "--include=g++,pkg-config",
-                   *settings(), f"--customize-hook=copy-in {trial} /",
+                   *mirror.settings(), f"--customize-hook=copy-in {trial} /",
                    "--customize-hook=chroot \"$1\" sh /trial/trial.sh", release, "/dev/null",
                    *(f"deb {uri} {suite} main" for uri, suite in rows))
     print(done.stdout + done.stderr)

@@ -1,6 +1,6 @@
 #include "pages/address_space.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include <map>
 #include <random>

@@ -1,10 +1,10 @@
 #include "pages/advice.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <random>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::advice_test {

@@ -1,7 +1,8 @@
 #include "pages/arena_layout.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::arena_layout_test {
 

@@ -1,8 +1,7 @@
 #include "pages/block.h"
 
-#include <catch2/catch.hpp>
-
 #include "pages/block_directory.h"
+#include "support/catch.h"
 
 namespace wherry::test::block_test {
 

@@ -1,12 +1,12 @@
 #include "pages/memory_pool_space.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <iterator>
 #include <map>
 #include <random>
 
 #include "base/page.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::memory_pool_space_test {

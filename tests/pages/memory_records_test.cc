@@ -1,13 +1,12 @@
 #include "pages/memory_records.h"
 
-#include <catch2/catch.hpp>
-
 #include <atomic>
 #include <random>
 #include <set>
 #include <thread>
 
 #include "base/page.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::memory_records_test {

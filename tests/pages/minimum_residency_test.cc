@@ -1,6 +1,6 @@
 #include "pages/minimum_residency.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::minimum_residency_test {
 namespace {

@@ -1,13 +1,12 @@
 #include "pages/pointer_table.h"
 
-#include <catch2/catch.hpp>
-
 #include <atomic>
 #include <map>
 #include <random>
 #include <thread>
 
 #include "base/page.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::pointer_table_test {

@@ -1,8 +1,8 @@
 #include "pages/sampled_use.h"
 
-#include <catch2/catch.hpp>
 #include <random>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::sampled_use_test {

@@ -1,8 +1,9 @@
 #include "pages/stripes.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 #include <set>
+
+#include "support/catch.h"
 
 namespace wherry::test::stripes_test {
 

@@ -1,8 +1,9 @@
 // Which of what was said of the program's memory is kept when other memory is at its place.
 #include "pages/system_memory_books.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::system_memory_books_test {
 

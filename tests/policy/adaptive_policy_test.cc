@@ -1,7 +1,7 @@
 // Pages move where that pays. The clock, the costs and the machine are the test's own.
 #include "policy/adaptive_policy.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::adaptive_policy_test {
 namespace {

@@ -1,6 +1,6 @@
 #include "policy/advice_rules.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::advice_rules_test {
 

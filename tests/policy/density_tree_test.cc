@@ -3,11 +3,11 @@
 #include "policy/density_tree.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::density_tree_test {
@@ -87,7 +87,7 @@ TEST_CASE("random accesses take between seven and seventeen faults, fourteen on 
     CHECK(outcome.faults <= 20);
     sum += outcome.faults;
   }
-  CHECK(sum / double{blocks} == Approx(13.8).margin(0.5));
+  CHECK(sum / double{blocks} == Catch::Approx(13.8).margin(0.5));
 }
 
 TEST_CASE("a page that thrashes comes alone, and does not count for the density of its region") {

@@ -1,9 +1,8 @@
 #include "policy/fault_plan.h"
 
-#include <catch2/catch.hpp>
-
 #include "migration/locked_block.h"
 #include "pages/block_directory.h"
+#include "support/catch.h"
 
 namespace wherry::test::fault_plan_test {
 

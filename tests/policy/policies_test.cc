@@ -1,9 +1,8 @@
 // Policies by name, and the fixed policies.
 #include "policy/policies.h"
 
-#include <catch2/catch.hpp>
-
 #include "policy/advice_rules.h"
+#include "support/catch.h"
 
 namespace wherry::test::policies_test {
 namespace {

@@ -1,9 +1,8 @@
 // What policies learn of the machine: from Linux's distances, or from measured speeds of nodes.
 #include "runtime/policy_machine.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/node_speeds.h"
+#include "support/catch.h"
 
 namespace wherry::test::policy_machine_test {
 

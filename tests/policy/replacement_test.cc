@@ -2,12 +2,12 @@
 // its loss where LRU is optimal.
 #include "policy/replacement.h"
 
-#include <catch2/catch.hpp>
 #include <random>
 #include <vector>
 
 #include "access_trace.h"
 #include "reference_replacement.h"
+#include "support/catch.h"
 
 namespace wherry::test::replacement_test {
 

@@ -1,7 +1,7 @@
 // The thrashing rules, case by case, with the test's clock.
 #include "policy/thrashing.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::thrashing_test {
 namespace {

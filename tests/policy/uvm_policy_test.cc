@@ -2,7 +2,7 @@
 // stay.
 #include "policy/uvm_policy.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::uvm_policy_test {
 namespace {

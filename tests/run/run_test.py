@@ -34,7 +34,8 @@ DEVICES = ["--devices", "capacity=8M;capacity=16M", "--attach", "index=0:0",
 MOVING = [*DEVICES, "--policy", "migrate-always"]
 # In the order of the report's list.
 REASONS = ["mprotect", "mremap", "mlock", "fixed", "advice", "fork", "kernel use"]
-ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.2.0", "libtcmalloc_minimal.so.4"]
+# The second is libmimalloc.so.2.0 on Debian 12, libmimalloc.so.3 on Debian 13.
+ALLOCATORS = ["libjemalloc.so.2", "libmimalloc.so.*", "libtcmalloc_minimal.so.4"]
 
 
 def program(name):
@@ -50,9 +51,9 @@ def plain(*command, environment=None, **more):
 
 
 def path_of_allocator(library):
-    path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
-    assert path.exists(), f"{library} is not installed (tools/packages.txt)"
-    return path
+    paths = sorted(pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu").glob(library))
+    assert paths, f"{library} is not installed (tools/packages.txt)"
+    return paths[0]
 
 
 def compiled(result, source, *flags):
@@ -117,7 +118,8 @@ class MemoryCalls(Same):
         self.run_seeds(max(1, int(2 * SCALE)), ["--min-size", "64K"])
 
     def test_the_same_is_found_with_other_traps(self):
-        for trap in ("mprotect", "sigbus"):
+        # The setup "mprotect" forbids userfaultfd, which sigbus needs.
+        for trap in ("mprotect",) if "WHERRY_TRAP" in os.environ else ("mprotect", "sigbus"):
             self.run_seeds(1, MOVING, {"WHERRY_TRAP": trap})
 
     def test_the_same_is_found_with_other_allocators(self):
@@ -128,6 +130,7 @@ class MemoryCalls(Same):
 class Allocators(Same):
     """Allocators that hold their locks while they map memory."""
 
+    @unittest.skipIf(os.geteuid() != 0, "left alone (ordinary_user_test.py)")
     def test_an_allocator_inside_of_the_program(self):
         report = self.managed(self.assert_same([program("own_allocator")], DEVICES))
         self.assertGreater(report["mappings"], 3)
@@ -445,16 +448,6 @@ class Interface(Same):
             self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
             self.assertIn("runs with more rights than its user has", done.stderr)
 
-    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
-    def test_programs_whose_system_calls_would_fail_are_left_alone_with_a_line(self):
-        if every_user_may_use_userfaultfd():
-            self.skipTest("every user may use a full userfaultfd here")
-        done = plain("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
-                     "--bounding-set", "-all", cli_test.PROGRAM, "run", "--", "echo", "hello")
-        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
-        self.assertIn("echo runs without Wherry: its system calls would fail", done.stderr)
-        self.assertIn("sysctl vm.unprivileged_userfaultfd=1", done.stderr)
-
     def test_sanitized_programs_are_left_alone_with_a_line(self):
         text = ("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
                 "int main(void) {\n  char* const memory = malloc(8u << 20);\n"
@@ -524,7 +517,8 @@ class Interface(Same):
                 "  print('main' if thread == os.getpid() else name,\n"
                 "        *sorted(os.sched_getaffinity(thread)))\n")
         # Python itself begins with smaller allocations.
-        done = wherry("run", "--quiet", "--min-size", "8M", "--", "/usr/bin/python3", "-c", code)
+        done = wherry("run", "--quiet", "--min-size", "8M", "--", "/usr/bin/python3", "-c", code,
+                      environment={"WHERRY_SAMPLING": "2"})
         cpus = {}
         for line in done.stdout.splitlines():
             name, *numbers = line.split()

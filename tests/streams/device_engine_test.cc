@@ -1,7 +1,6 @@
 #include "streams/device_engine.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <future>
 #include <map>
 #include <random>
@@ -9,6 +8,7 @@
 
 #include "streams/bench.h"
 #include "streams/serving_thread.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::device_engine_test {

@@ -1,7 +1,6 @@
 // Events and callbacks of engines with fake devices.
 #include <atomic>
 #include <bitset>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include "streams/bench.h"
 #include "streams/device_engine.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::event_test {

@@ -1,6 +1,6 @@
 #include "streams/stream_order.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::stream_order_test {
 namespace {

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +21,7 @@
 #include "os/process/poll.h"
 #include "streams/device_engine.h"
 #include "streams/serving_thread.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/session.h"

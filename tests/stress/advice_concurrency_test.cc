@@ -2,11 +2,11 @@
 // covers single blocks or all of it, so pages are copied, collapsed, moved, evicted and mapped
 // remotely by any processor at any time. The data is never wrong, and no thread hangs.
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <random>
 
 #include "stress/shared_pages.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::advice_concurrency_test {

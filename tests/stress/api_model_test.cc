@@ -7,7 +7,6 @@
 // WHERRY_TEST_REPLAY   runs the script in this file, WHERRY_TEST_TIMES times (default 1)
 // WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them; for each failure the folder
 // gets NAME.script as drawn, NAME.short and NAME.log
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 
 #include "stress/model_process.h"
 #include "stress/shrink.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/soak.h"
 

@@ -1,12 +1,12 @@
 // The litmus patterns of tests/stress/litmus.cc between the host and coherent devices. They have
 // one page table, so a page that is mapped does not fault: prefetches, evictions and samples of
 // accesses move pages under processors that go on reading and writing them.
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
 
-#include "stress/course.h"
+#include "stress/huge_parts.h"
+#include "support/catch.h"
 
 namespace wherry::test::coherent_litmus_test {
 namespace {
@@ -135,6 +135,47 @@ TEST_CASE("moving pages among the host, a coherent and an isolated device reorde
     Courier courier{course.rig(), everywhere};
     Watch watch{course.rig()};
     course.run(brief_match(), casts_of_two, hooks_of(courier, watch));
+  });
+}
+
+// The host, a coherent and an isolated device: two page tables, and three pools.
+TEST_CASE("moving parts of huge pages from and to coherent devices loses and reorders nothing") {
+  const bool transfers = GENERATE(false, true);
+  require_clean([transfers] {
+    Visitors visitors;
+    PipeHolder holder;
+    Course course{coherent_and_isolated,
+                  {Step::split, transfers ? Step::transfer : Step::fill, Step::protect,
+                   Step::change_view, Step::map},
+                  transfers ? always_transfer : never_transfer};
+    Rig& rig = course.rig();
+    if (!rig.runtime().maps_huge_pages()) {
+      std::printf("skipped: pools have no huge pages here\n");
+      return;
+    }
+    HugeParts parts{rig, everywhere};
+    Match match;
+    match.in_whole_blocks = true;
+    match.until_moved = scaled(4000);
+    match.moving_limit = std::chrono::milliseconds(20 + scaled(180));
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             visitors.begin(memory, bytes);
+                             parts.begin(memory, bytes);
+                             holder.start(memory, bytes);
+                           },
+                           [&] {
+                             parts.scatter();
+                             visitors.visit_by_device(rig);
+                             parts.gather();
+                             visitors.visit_by_host();
+                           },
+                           [&] {
+                             const std::string wrong_in_pipe = holder.stop();
+                             const std::string wrong = visitors.end(rig);
+                             return wrong_in_pipe.empty() ? wrong : wrong_in_pipe;
+                           }};
+    course.run(match, casts_of_two, hooks);
+    parts.require_parted();
   });
 }
 

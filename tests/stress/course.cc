@@ -1,11 +1,11 @@
 #include "stress/course.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <iterator>
 #include <stdexcept>
 
+#include "support/catch.h"
 #include "support/child.h"
 
 namespace wherry::test {

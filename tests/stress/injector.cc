@@ -18,7 +18,6 @@ using impl::OpStatus;
 using impl::PageIndex;
 using impl::PageSpan;
 using impl::PageTransfer;
-using impl::PoolFile;
 using impl::Processor;
 using impl::TransferResult;
 using impl::ViewChanger;
@@ -147,9 +146,9 @@ class TroubledChanger final : public ViewChanger {
   ViewChanger& real_;
 };
 
-class TroubledPool final : public PoolFile {
+class TroubledPool final : public impl::PoolFile {
  public:
-  TroubledPool(Injector& injector, Processor processor, PoolFile& real)
+  TroubledPool(Injector& injector, Processor processor, impl::PoolFile& real)
       : injector_(injector), processor_(processor.index), real_(real) {}
 
   int punch(PageSpan span) override {
@@ -164,12 +163,15 @@ class TroubledPool final : public PoolFile {
   void remove_own_entries(PageSpan block) override { real_.remove_own_entries(block); }
   OpStatus split(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::split, processor_);
-    return with_delay(injector_, trouble, [&] { return real_.split(span); });
+    return noted(with_delay(injector_, trouble, [&] { return real_.split(span); }));
   }
-  void was_split(PageSpan block) override { real_.was_split(block); }
+  void was_split(PageSpan block) override {
+    real_.was_split(block);
+    injector_.note_separated(processor_);
+  }
   OpStatus rebuild(PageSpan span, const impl::PageMask& resident) override {
     const Trouble trouble = injector_.trouble_for(Step::split, processor_);
-    return with_delay(injector_, trouble, [&] { return real_.rebuild(span, resident); });
+    return noted(with_delay(injector_, trouble, [&] { return real_.rebuild(span, resident); }));
   }
   OpResult fill(PageSpan span, const std::byte* source) override {
     return step([&] { return real_.fill(span, source); });
@@ -187,6 +189,10 @@ class TroubledPool final : public PoolFile {
   const std::byte* alias(PageIndex page) const override { return real_.alias(page); }
 
  private:
+  OpStatus noted(OpStatus status) const {
+    if (status == OpStatus::ok) injector_.note_separated(processor_);
+    return status;
+  }
   template <typename Call>
   OpResult step(Call call) {
     // With the protection trap a move copies into the pool file first, and maps the copy
@@ -202,7 +208,7 @@ class TroubledPool final : public PoolFile {
 
   Injector& injector_;
   const int processor_;
-  PoolFile& real_;
+  impl::PoolFile& real_;
 };
 
 // Delays the start or the completion of a transfer, copies only half of it, or leaves the pages at
@@ -378,7 +384,7 @@ std::unique_ptr<ViewChanger> Injector::wrap(Processor processor, ViewChanger& ch
   return std::make_unique<TroubledChanger>(*this, processor, changer);
 }
 
-std::unique_ptr<PoolFile> Injector::wrap(Processor processor, PoolFile& pool) {
+std::unique_ptr<impl::PoolFile> Injector::wrap(Processor processor, impl::PoolFile& pool) {
   return std::make_unique<TroubledPool>(*this, processor, pool);
 }
 

@@ -68,6 +68,11 @@ class Injector {
   void set(const Injection& injection);
   // How many steps were delayed or failed since set().
   std::uint64_t hits() const { return hits_.load(); }
+  // How often a huge page of the processor's pool has become small pages, so that a part of it
+  // could leave: split, or copied into new frames. Since the start.
+  std::uint64_t separated(int processor) const {
+    return separated_.at(static_cast<std::size_t>(processor)).load();
+  }
 
   std::unique_ptr<wherry::impl::Mapper> wrap(wherry::impl::Processor processor,
                                              wherry::impl::Mapper& mapper);
@@ -82,6 +87,7 @@ class Injector {
 
   // For the wrappers: the trouble for this call.
   Trouble trouble_for(Step step, int processor);
+  void note_separated(int processor) { ++separated_.at(static_cast<std::size_t>(processor)); }
   void delay() const;
 
  private:
@@ -91,6 +97,7 @@ class Injector {
   std::atomic<int> delay_us_{0};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> hits_{0};
+  std::array<std::atomic<std::uint64_t>, wherry::impl::max_processors> separated_{};
 };
 
 }  // namespace wherry::test

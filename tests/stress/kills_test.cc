@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/descriptors.h"

@@ -5,11 +5,11 @@
 // Random stress finds little here: a wrong order of two steps is visible only to a processor that
 // reads between them. The injector therefore stretches the time between steps, one step after
 // another.
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <stdexcept>
 
 #include "stress/course.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::litmus_test {

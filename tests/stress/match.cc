@@ -152,7 +152,9 @@ std::string play(Rig& rig, const Match& match, const MatchHooks& hooks) {
   for (std::thread& thread : threads) thread.join();
   for (const int device : launched) rig.wait(device);
 
-  const std::string violated = check_together(players);
+  std::string violated = check_together(players);
+  if (hooks.after)
+    if (const std::string further = hooks.after(); violated.empty()) violated = further;
   for (std::byte* const part : {allocated, scores, logs}) rig.free(part);
   return violated;
 }

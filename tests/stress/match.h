@@ -45,11 +45,12 @@ struct Match {
   std::string describe() const;
 };
 
-// `before` is called with the cells' memory before the players start, and `meanwhile` repeatedly
-// while they play.
+// `before` is called with the cells' memory before the players start, `meanwhile` repeatedly while
+// they play, and `after` before the memory is freed. `after` returns what else was violated.
 struct MatchHooks {
   std::function<void(std::byte* memory, std::size_t bytes)> before;
   std::function<void()> meanwhile;
+  std::function<std::string()> after = {};
 };
 
 // Plays the match on fresh memory, which is freed afterwards. Returns a description of the first

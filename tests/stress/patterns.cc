@@ -7,6 +7,8 @@
 #include <chrono>
 #include <optional>
 
+#include "support/cpu.h"
+
 namespace wherry::test {
 namespace {
 
@@ -57,7 +59,7 @@ class Pause {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
     state_ ^= state_ << 17;
-    for (std::uint64_t i = state_ % 64; i != 0; --i) __builtin_ia32_pause();
+    for (std::uint64_t i = state_ % 64; i != 0; --i) spin_pause();
   }
 
  private:

@@ -1,8 +1,9 @@
 // What players of a litmus pattern report when one of them does not arrive at a stage.
 #include "stress/patterns.h"
 
-#include <catch2/catch.hpp>
 #include <thread>
+
+#include "support/catch.h"
 
 namespace wherry::test::patterns_test {
 namespace {

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "stress/rig.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 

@@ -96,13 +96,21 @@ void Rig::advise(const std::byte* memory, std::size_t bytes, const impl::AdviceC
 }
 
 void Rig::prefetch(const std::byte* memory, std::size_t bytes, impl::Location to) {
+  request(memory, bytes, to, impl::PrefetchRequest::Kind::prefetch);
+}
+
+void Rig::discard(const std::byte* memory, std::size_t bytes) {
+  request(memory, bytes, impl::Location::host(), impl::PrefetchRequest::Kind::discard);
+}
+
+void Rig::request(const std::byte* memory, std::size_t bytes, impl::Location to,
+                  impl::PrefetchRequest::Kind kind) {
   if (prefetches_open_.load() >= 2) return;
   const impl::PageIndex first =
       *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
   const impl::PageSpan pages{first, impl::round_up(bytes, impl::page_size) / impl::page_size};
   ++prefetches_open_;
-  runtime_->prefetcher().submit({{{pages, pages, to}}, impl::PrefetchRequest::Kind::prefetch, 0},
-                                [this] { --prefetches_open_; });
+  runtime_->prefetcher().submit({{{pages, pages, to}}, kind, 0}, [this] { --prefetches_open_; });
 }
 
 void Rig::wait_for_prefetches() const {

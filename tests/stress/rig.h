@@ -39,6 +39,9 @@ class Rig {
   // Prefetches the memory, unless two prefetches are in progress already. Does not wait.
   void prefetch(const std::byte* memory, std::size_t bytes, impl::Location to);
 
+  // Discards the pages' contents. Does not wait, and counts as a prefetch.
+  void discard(const std::byte* memory, std::size_t bytes);
+
   // Waits for the prefetches in progress. Throws std::runtime_error after some minutes.
   void wait_for_prefetches() const;
   impl::BlockIndex block_of(const std::byte* memory) const;
@@ -63,12 +66,16 @@ class Rig {
   void wait(int device) { wait_for(device, launched_[device]); }
   bool has_ended(int device) { return finished(device, launched_[device]); }
   // Starts function() beside the device's launch, unless the previous such function still runs.
+  // Returns whether it was started.
   template <typename Function>
-  void launch_beside(int device, const Function& function) {
+  bool launch_beside(int device, const Function& function) {
     static_assert(std::is_trivially_copyable_v<Function>);
-    if (!finished(device, beside_[device])) return;
+    if (!finished(device, beside_[device])) return false;
     beside_[device] = post(device, call_once<Function>, &function, sizeof function, 1);
+    return true;
   }
+  // Waits for that function, as wait() does.
+  void wait_beside(int device) { wait_for(device, beside_[device]); }
 
   // Copies the memory to memory of this process, unless such a copy is in progress already. Does
   // not wait.
@@ -79,6 +86,8 @@ class Rig {
   std::uint64_t pages_moved() const;
 
  private:
+  void request(const std::byte* memory, std::size_t bytes, impl::Location to,
+               impl::PrefetchRequest::Kind kind);
   template <typename Function>
   static void call(const void* args, std::size_t begin, std::size_t end) {
     const Function& function = *static_cast<const Function*>(args);

@@ -1,10 +1,10 @@
 #include "stress/shared_pages.h"
 
-#include <catch2/catch.hpp>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test {

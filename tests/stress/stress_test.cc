@@ -2,10 +2,10 @@
 // and passed around: no increment is lost, no value is torn, no message overtakes its data. Ten
 // million accesses, drawn from a printed seed; every player's sequence of operations depends on the
 // seed alone.
-#include <catch2/catch.hpp>
 #include <cstdio>
 
 #include "stress/shared_pages.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace wherry::test::stress_test {

@@ -23,12 +23,24 @@ namespace {
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+
+// Whether it reports what the library needs: not before Linux 5.19.
+bool has_features(int userfaultfd) {
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
+  return userfaultfd >= 0 && ::ioctl(userfaultfd, UFFDIO_API, &api) == 0;
+}
+
 // Tries the system call in a child: where it is forbidden, the call may end the process.
 bool has_system_call(int flags) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_DUMPABLE, 0);  // no core dump of an expected signal
-    ::_exit(::syscall(SYS_userfaultfd, O_CLOEXEC | flags) >= 0 ? 0 : 1);
+    ::_exit(has_features(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | flags))) ? 0 : 1);
   }
   int status = 0;
   return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) &&
@@ -40,9 +52,10 @@ bool has_full_userfaultfd() {
   const int device = ::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
   if (device < 0) return false;
   const int made = ::ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC);
+  const bool has = has_features(made);
   if (made >= 0) ::close(made);
   ::close(device);
-  return made >= 0;
+  return has;
 }
 
 bool has_user_mode_userfaultfd() {
@@ -111,7 +124,7 @@ std::optional<std::string> why_missing(std::string_view need) {
   }
   if (need == "userfaultfd") {
     if (has_full_userfaultfd() || has_user_mode_userfaultfd()) return {};
-    return "Linux refuses userfaultfd";
+    return "Linux refuses userfaultfd or is older than 5.19";
   }
   if (need == "userfaultfd-full") {
     if (has_full_userfaultfd()) return {};

@@ -1,11 +1,11 @@
 // What a child process prints is the test's, except for what is a failure of any test.
 #include "support/child.h"
 
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <string>
 
 #include "support/captured_stderr.h"
+#include "support/catch.h"
 
 namespace wherry::test::child_test {
 namespace {

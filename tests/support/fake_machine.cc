@@ -82,6 +82,7 @@ OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultS
   return each("map", span, [&](PageIndex page) {
     if (maps(page)) return OpStatus::occupied;
     if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
+    if (write_protected && !machine_.may_enter_protected) return OpStatus::unsupported;
     table_[page] = !write_protected;
     return OpStatus::ok;
   });

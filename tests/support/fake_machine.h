@@ -167,6 +167,8 @@ class FakeMachine {
   bool punch_unmaps = true;
   // Whether the host may have Linux split huge pages through other processes' page tables.
   bool may_split_of_others = true;
+  // Whether Linux can enter a page write-protected: since 6.4.
+  bool may_enter_protected = true;
 
   // Every operation calls this first. It logs, then calls `before`, which may call operations
   // itself.

@@ -192,6 +192,23 @@ int PoolFile::node_of(const void* address) const {
   return node;
 }
 
+int PoolFile::merge(const void* address) const {
+  constexpr int collapse = 25;  // MADV_COLLAPSE
+  constexpr std::size_t block = std::size_t{2} << 20;
+  void* const room =
+      ::mmap(nullptr, 2 * block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return errno;
+  const auto start = (reinterpret_cast<std::uintptr_t>(room) + block - 1) / block * block;
+  void* const place = reinterpret_cast<void*>(start);
+  const bool merged =
+      ::mmap(place, block, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_with(address),
+             static_cast<off_t>(pool_offset(address))) != MAP_FAILED &&
+      ::madvise(place, block, MADV_HUGEPAGE) == 0 && ::madvise(place, block, collapse) == 0;
+  const int error = merged ? 0 : errno;
+  ::munmap(room, 2 * block);
+  return error;
+}
+
 std::uint64_t pool_offset(const void* address) {
   // Mappings of the arena never change their offsets, so the last result is valid for neighbouring
   // addresses.

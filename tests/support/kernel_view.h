@@ -1,8 +1,8 @@
 // Linux's view of managed memory. Tests rely on it instead of on the library's own bookkeeping.
 //
 // Pools are found by their names among this process's descriptors, page-table entries in
-// /proc/PID/pagemap, and mappings in /proc/PID/maps. All functions only read, except one whose
-// comment says so. They throw std::runtime_error if Linux returns an error.
+// /proc/PID/pagemap, and mappings in /proc/PID/maps. All functions only read, except those whose
+// comments say so. They throw std::runtime_error if Linux returns an error.
 #pragma once
 
 #include <sys/types.h>
@@ -41,6 +41,9 @@ class PoolFile {
   bool holds_zeros(const void* address) const;
   // The bytes of the pages that have only zeros. Reads the whole pool.
   std::uint64_t bytes_of_zeros() const;
+  // Has Linux make one huge page of the block of 2 MiB that begins at this address, as it does in
+  // the background. Returns 0 or an errno. Requires: the pool holds all of the block.
+  int merge(const void* address) const;
   // How many files of the pool hold pages.
   int files_in_use() const;
 

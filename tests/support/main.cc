@@ -2,13 +2,13 @@
 // skipped. Catch2's own main returns the number of failed assertions, and 77 of them would count as
 // a skip.
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 
 namespace {

@@ -18,6 +18,10 @@ enum class FilterAction {
 // Needs no privilege. Throws std::system_error.
 void forbid_system_call(long number, FilterAction action);
 
+// Makes madvise(2) fail with EINVAL for these kinds of advice, as on a Linux that does not know
+// them. Otherwise like forbid_system_call().
+void forbid_advice(int first, int last);
+
 // Restricts userfaultfd to what an unprivileged program gets: user-mode-only, which does not serve
 // faults taken inside system calls. Also works on machines that allow more
 // (vm.unprivileged_userfaultfd=1, an accessible /dev/userfaultfd). Otherwise like

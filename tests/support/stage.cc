@@ -3,10 +3,10 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 
 namespace wherry::test {
 namespace {

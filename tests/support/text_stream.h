@@ -1,10 +1,11 @@
 // A text as a stream, for readers of files.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
+
+#include "support/catch.h"
 
 namespace wherry::test {
 

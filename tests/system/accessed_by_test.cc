@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::accessed_by_test {

@@ -3,9 +3,9 @@
 // them mapped after the pages were evicted.
 #include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <random>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 

@@ -1,9 +1,9 @@
 // A device works on several times its capacity: its pool never exceeds the capacity, not even
 // briefly, and no byte is lost.
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/session.h"
 #include "support/witness.h"

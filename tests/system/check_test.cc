@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 
@@ -58,9 +58,9 @@ void check_refused(std::uintptr_t address, Kernel kernel) {
                 static_cast<unsigned long>(address));
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("wherry: device 0 (process "));
-  CHECK_THAT(outcome.err, Catch::Contains("kernel "));
-  CHECK_THAT(outcome.err, Catch::Contains(line));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("wherry: device 0 (process "));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("kernel "));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring(line));
 }
 
 std::uintptr_t address_of(const void* pointer) {
@@ -101,7 +101,7 @@ TEST_CASE(
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("ordinary memory of the host"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("ordinary memory of the host"));
 }
 
 TEST_CASE(
@@ -113,7 +113,7 @@ TEST_CASE(
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK_THAT(outcome.err, Catch::Contains("ordinary memory of the host"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("ordinary memory of the host"));
   std::free(block);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory
   INFO(outcome.describe());
   CHECK(outcome.passed());
   CHECK(outcome.err.empty());
-  CHECK_THAT(outcome.out, Catch::Contains("1000 1.5\n1000 1.5\n1000 1.5\n"));
+  CHECK_THAT(outcome.out, Catch::Matchers::ContainsSubstring("1000 1.5\n1000 1.5\n1000 1.5\n"));
 }
 
 TEST_CASE(
@@ -189,7 +189,7 @@ TEST_CASE("Devices tell of a kernel's exit in a program with many exit handlers"
       });
       INFO(outcome.describe());
       CHECK(outcome.passed());
-      CHECK_THAT(outcome.err, Catch::Contains("called exit(3)"));
+      CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("called exit(3)"));
     }
 }
 

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/coherent_threads.h"
 #include "support/conditions.h"
 #include "support/stage.h"

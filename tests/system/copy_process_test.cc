@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/seccomp_filter.h"

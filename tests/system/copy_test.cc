@@ -1,7 +1,7 @@
 // Where pages are after copies and fills, checked against Linux's view of the pools.
-#include <catch2/catch.hpp>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::copy_test {

@@ -5,11 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <map>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/witness.h"

@@ -2,10 +2,10 @@
 // to managed memory that shares the pool.
 #include <wherry/cuda_runtime_api.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/session.h"

@@ -4,12 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/witness.h"

@@ -2,10 +2,10 @@
 #include <wherry/events.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::events_test {

@@ -1,8 +1,8 @@
 // While a context exists on a device that cannot use managed memory concurrently with the host, no
 // processor gets read copies. Device 0 is such a device.
 #include <bit>
-#include <catch2/catch.hpp>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::exclusive_device_test {

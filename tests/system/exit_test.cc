@@ -5,13 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/witness.h"

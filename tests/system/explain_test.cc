@@ -2,11 +2,11 @@
 // of why.
 #include <wherry/explain.h>
 
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::explain_test {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -19,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/libc_allocator.h"
 #include "support/session.h"

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include <sstream>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/session.h"
@@ -339,8 +339,8 @@ TEST_CASE("a forked child may not access managed memory, and the parent is not a
   });
   require_passed(outcome);
   const std::string address = outcome.out.substr(0, outcome.out.size() - 1);
-  CHECK_THAT(outcome.err,
-             Catch::Contains(" read " + address + ": managed memory is not in a child of fork()"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring(
+                              " read " + address + ": managed memory is not in a child of fork()"));
   CHECK(std::ranges::count(outcome.err, '\n') == 1);
 }
 
@@ -381,7 +381,7 @@ TEST_CASE("a forked child's own handler gets its access to managed memory, and o
     use(session);
   });
   require_passed(outcome);
-  CHECK_THAT(outcome.err, Catch::Contains(" wrote to "));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring(" wrote to "));
   CHECK(std::ranges::count(outcome.err, '\n') == 1);
 }
 

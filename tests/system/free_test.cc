@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/waiting.h"

@@ -1,10 +1,10 @@
 // Failures that end a process: the host accesses memory that it may not, or an access finds no free
 // pages in any pool. Each test runs in a process of its own, with a host capacity of a few MiB.
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <string>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/witness.h"

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/descriptors.h"

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <random>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/session.h"

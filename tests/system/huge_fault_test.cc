@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/catch.h"
 #include "support/stage.h"
 #include "support/waiting.h"
 

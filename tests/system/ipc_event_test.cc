@@ -1,11 +1,11 @@
 // Events that two programs share: each waits for the other's work, and gets an error when the other
 // program has ended before completing it.
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <future>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 #include "system/ipc_peer.h"

@@ -1,9 +1,9 @@
 // Memory pools that two programs share: one allocates, the other imports the allocations.
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 
+#include "support/catch.h"
 #include "support/stage.h"
 #include "system/ipc_peer.h"
 

@@ -7,13 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
 #include <random>
 #include <sstream>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 #include "support/waiting.h"

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "support/catch.h"
 #include "support/loaded_object.h"
 #include "support/session.h"
 #include "support/witness.h"

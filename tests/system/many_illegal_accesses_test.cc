@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/handler_time.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -17,7 +16,9 @@
 #include <vector>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
+#include "support/cpu.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -158,13 +159,7 @@ TEST_CASE("an instruction gets all its pages at once in a program with almost no
       // Copies between two random addresses.
       volatile char* const from = memory.data() + any(memory.size());
       volatile char* const to = memory.data() + block_bytes + any(3 * block_bytes);
-#if defined(__x86_64__)
-      const volatile char* source = from;
-      volatile char* target = to;
-      asm volatile("movsb" : "+S"(source), "+D"(target) : : "memory");
-#else
-      *to = *from;
-#endif
+      copy_byte(from, to);
       // From time to time the device takes many of the pages back.
       if (round % 100 == 0)
         session.run(0, [to = memory.data()] {

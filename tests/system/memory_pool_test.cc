@@ -4,13 +4,13 @@
 
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <map>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "support/busy.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/session.h"
 #include "support/stage.h"

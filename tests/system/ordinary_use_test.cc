@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "support/catch.h"
 #include "support/coherent_threads.h"
 #include "support/conditions.h"
 #include "support/stage.h"

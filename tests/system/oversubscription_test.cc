@@ -6,7 +6,6 @@
 // are lower. policy/replacement_test checks the replacement itself, without threads.
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 

@@ -4,10 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/fd_message.h"
 #include "support/session.h"

@@ -3,10 +3,10 @@
 #include <signal.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/session.h"
 #include "support/stage.h"

@@ -1,11 +1,11 @@
 // Pinned memory stays in the pool where it is, whichever processor accesses it and whatever the
 // advice.
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 

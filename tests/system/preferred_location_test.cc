@@ -1,7 +1,7 @@
 // Tests each sentence of the preferred-location contract against Linux's pools and page tables.
 #include <array>
-#include <catch2/catch.hpp>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::preferred_location_test {

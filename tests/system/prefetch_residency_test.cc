@@ -5,11 +5,11 @@
 
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <random>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 

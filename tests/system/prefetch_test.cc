@@ -1,11 +1,11 @@
 // Effects of prefetches and discards on pages, by Linux's view.
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
 

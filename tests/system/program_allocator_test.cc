@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/libc_allocator.h"
 #include "support/session.h"

@@ -1,8 +1,8 @@
 // Range attributes of memory in use, and effects of advice on parts of a range only.
 // api/advice_test.cc tests results and argument errors.
-#include <catch2/catch.hpp>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::range_attributes_test {

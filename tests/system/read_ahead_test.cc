@@ -1,8 +1,8 @@
 // Sweeps, by Linux's view: the next blocks come before they are used.
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/machine_load.h"
 #include "support/stage.h"
 #include "support/waiting.h"

@@ -1,8 +1,8 @@
 // Tests each sentence of the read-mostly contract against Linux's pools and page tables.
 #include <array>
 #include <bit>
-#include <catch2/catch.hpp>
 
+#include "support/catch.h"
 #include "support/stage.h"
 
 namespace wherry::test::read_mostly_test {

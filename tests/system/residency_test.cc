@@ -2,10 +2,10 @@
 // exists exactly once, in the pool of the processor that accessed it last, and no other processor
 // maps it.
 #include <bit>
-#include <catch2/catch.hpp>
 #include <cstring>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/session.h"
 #include "support/waiting.h"
 #include "support/witness.h"

@@ -1,7 +1,6 @@
 // With the mprotect and sigbus traps a thread of the host resolves its own fault in the signal
 // handler, unless the program gave advice. The test looks whether the library's handler threads,
 // which resolve the other faults, use CPU time. (They need not sleep between two faults.)
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/handler_time.h"
 #include "support/session.h"

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

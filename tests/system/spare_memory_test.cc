@@ -2,9 +2,9 @@
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 
+#include "support/catch.h"
 #include "support/session.h"
 #include "support/stage.h"
 #include "support/waiting.h"

@@ -1,8 +1,7 @@
 // A stopped device (SIGSTOP) delays operations that need it, and no others.
 #include <signal.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/waiting.h"

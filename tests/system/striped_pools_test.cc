@@ -2,9 +2,9 @@
 // with more than two CPUs; WHERRY_COPIERS asks for it on any.
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "support/catch.h"
 #include "support/stage.h"
 #include "support/waiting.h"
 

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <vector>
 
 #include "support/capabilities.h"
+#include "support/catch.h"
 #include "support/session.h"
 #include "support/witness.h"
 

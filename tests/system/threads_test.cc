@@ -4,13 +4,13 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -5,7 +5,6 @@
 #include <wherry/events.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "base/page.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/files.h"
 #include "support/session.h"

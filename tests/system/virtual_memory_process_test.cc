@@ -4,11 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/fd_message.h"
 #include "support/virtual_memory.h"

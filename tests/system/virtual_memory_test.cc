@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/stage.h"
 #include "support/virtual_memory.h"

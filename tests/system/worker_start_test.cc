@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -1,7 +1,7 @@
 // The rows of a picture of memory cover each used address once, however many there are.
 #include "report/address_rows.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::address_rows_test {
 

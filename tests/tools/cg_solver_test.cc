@@ -1,12 +1,12 @@
 #include "cg_solver.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
 #include <random>
 
 #include "csr.h"
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "vectors.h"
 
@@ -104,7 +104,7 @@ TEST_CASE("Jacobi takes one iteration for a diagonal system of any scale") {
   const CgResult result = solve(problem, 1e-10);
   CHECK(result.status == CgStatus::converged);
   CHECK(result.iterations == 1);
-  CHECK(problem.vectors.x[0] == Approx(1e6));
+  CHECK(problem.vectors.x[0] == Catch::Approx(1e6));
 }
 
 TEST_CASE("a product in pieces gives the same bits as a single one") {
@@ -157,7 +157,7 @@ TEST_CASE("rows are split into parts with equal shares that cover them all") {
       REQUIRE(end > first);
       const auto entries = static_cast<double>(csr.offsets[end] - csr.offsets[first]);
       CHECK(entries * static_cast<double>(parts) ==
-            Approx(static_cast<double>(csr.offsets[csr.rows])).epsilon(0.01));
+            Catch::Approx(static_cast<double>(csr.offsets[csr.rows])).epsilon(0.01));
       first = end;
     }
   }

@@ -1,12 +1,12 @@
 // The cost model of replays, and its file.
 #include "replay/cost_model.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "base/page.h"
 #include "replay/cost_scale.h"
+#include "support/catch.h"
 
 namespace wherry::replay::cost_model_test {
 
@@ -72,9 +72,9 @@ TEST_CASE("errors in a file of costs are reported") {
 TEST_CASE("costs on a line are found again") {
   const std::vector<CostSample> samples{{1, 5010}, {16, 5160}, {512, 10'120}};
   const OperationCost cost = fit(samples);
-  CHECK(cost.fixed_ns == Approx(5000));
-  CHECK(cost.page_ns == Approx(10));
-  CHECK(cost.of(16) == Approx(5160));
+  CHECK(cost.fixed_ns == Catch::Approx(5000));
+  CHECK(cost.page_ns == Catch::Approx(10));
+  CHECK(cost.of(16) == Catch::Approx(5160));
   CHECK(cost.of(0) == 0);
 }
 
@@ -120,10 +120,10 @@ TEST_CASE("costs follow the times of recorded migrations, without their faults' 
     const auto timeline = make_timeline(trace);
     return cost_scale(std::get<Timeline>(timeline), costs);
   };
-  CHECK(scale(record(100)) == Approx(1.5));
+  CHECK(scale(record(100)) == Catch::Approx(1.5));
   CHECK(scale(record(3)) == 1);
   CHECK(scale(record(0)) == 1);
-  CHECK(scaled(costs, 1.5).migrate_to_device.fixed_ns == Approx(15'000));
+  CHECK(scaled(costs, 1.5).migrate_to_device.fixed_ns == Catch::Approx(15'000));
 }
 
 }  // namespace wherry::replay::cost_model_test

@@ -2,8 +2,8 @@
 #include "report/findings.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
+#include "support/catch.h"
 #include "support/sample_trace.h"
 
 namespace wherry::test::findings_test {

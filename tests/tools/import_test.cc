@@ -1,7 +1,6 @@
 // Accesses of other tools: what is read of each format, which lines are refused, where the memory
 // lies in the trace, and what a replay of it counts.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "import/access_trace_writer.h"
@@ -13,6 +12,7 @@
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
 #include "runtime/policy_source.h"
+#include "support/catch.h"
 #include "support/text_stream.h"
 #include "trace_reader.h"
 

@@ -1,14 +1,15 @@
 // The kernel features that `wherry info` shows, and the changes that it advises.
 #include "kernel_features.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <set>
+
+#include "support/catch.h"
 
 namespace wherry::tool::kernel_features_test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using impl::Answer;
 using Verdict = Answer::Verdict;
@@ -58,19 +59,19 @@ TEST_CASE(
   using Found = impl::HoleProbe::Found;
   CHECK(holes_remedy({Found::kept}, "6.18.1", true).empty());
   CHECK_THAT(holes_remedy({Found::filled}, "6.1.0", true),
-             Contains("6.4 or newer") && Contains("6.1.0"));
+             ContainsSubstring("6.4 or newer") && ContainsSubstring("6.1.0"));
 }
 
 TEST_CASE("holes that could not be tried have the reason, and no advice of another kernel") {
   using Found = impl::HoleProbe::Found;
   const impl::HoleProbe busy{Found::not_tried, "merging pages", ENOMEM};
   CHECK_THAT(holes_remedy(busy, "6.18.1", true),
-             Contains("merging pages failed (Cannot allocate memory)") && Contains("free memory") &&
-                 !Contains("Linux"));
+             ContainsSubstring("merging pages failed (Cannot allocate memory)") &&
+                 ContainsSubstring("free memory") && !ContainsSubstring("Linux"));
   const impl::HoleProbe unable{Found::not_tried, "mapping a file", EPERM};
-  CHECK_THAT(
-      holes_remedy(unable, "6.18.1", true),
-      Contains("mapping a file failed (Operation not permitted)") && !Contains("free memory"));
+  CHECK_THAT(holes_remedy(unable, "6.18.1", true),
+             ContainsSubstring("mapping a file failed (Operation not permitted)") &&
+                 !ContainsSubstring("free memory"));
   CHECK(holes_remedy(unable, "6.18.1", false) == "what the line above needs");
 }
 
@@ -84,12 +85,13 @@ TEST_CASE("io_uring is enabled by the setting that disabled it, or by the filter
   for (const Answer& answer : {refused(EPERM), refused(ENOSYS), Answer{Verdict::killed, 0}})
     CHECK_THAT(io_uring_remedy_of(answer), StartsWith("docker run --security-opt seccomp="));
   CHECK_THAT(io_uring_remedy_of(refused(EPERM), std::nullopt), StartsWith("docker run"));
-  CHECK_THAT(io_uring_remedy_of(refused(ENOSYS), std::nullopt), Contains("CONFIG_IO_URING"));
+  CHECK_THAT(io_uring_remedy_of(refused(ENOSYS), std::nullopt),
+             ContainsSubstring("CONFIG_IO_URING"));
 }
 
 TEST_CASE("limits that prevent io_uring are named") {
-  CHECK_THAT(io_uring_remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
-  CHECK_THAT(io_uring_remedy_of(refused(ENOMEM)), Contains("ulimit -l"));
+  CHECK_THAT(io_uring_remedy_of({Verdict::not_tried, EAGAIN}), ContainsSubstring("ulimit -u"));
+  CHECK_THAT(io_uring_remedy_of(refused(ENOMEM)), ContainsSubstring("ulimit -l"));
 }
 
 }  // namespace

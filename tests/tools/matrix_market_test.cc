@@ -1,11 +1,11 @@
 #include "matrix_market.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <string>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/text_stream.h"
 

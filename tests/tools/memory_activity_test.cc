@@ -1,8 +1,7 @@
 #include "memory_activity.h"
 
-#include <catch2/catch.hpp>
-
 #include "base/page.h"
+#include "support/catch.h"
 
 namespace wherry::tool::memory_activity_test {
 namespace {

@@ -2,11 +2,11 @@
 // threads of a kernel run.
 #include "nvcc/rewriter.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "nvcc/lexer.h"
 #include "nvcc/options.h"
+#include "support/catch.h"
 
 namespace wherry::test::nvcc_rewriter_test {
 
@@ -228,8 +228,9 @@ TEST_CASE("options of nvcc are honoured, ignored or refused") {
   CHECK(options.output == "out");
   REQUIRE(options.inputs.size() == 2);
   CHECK(options.inputs[0].kind == NvccInput::Kind::cuda);
-  CHECK_THROWS_WITH(parse_nvcc({"-cubin", "k.cu"}), Catch::Contains("no cubins"));
-  CHECK_THROWS_WITH(parse_nvcc({"-o"}), Catch::Contains("needs a value"));
+  CHECK_THROWS_WITH(parse_nvcc({"-cubin", "k.cu"}),
+                    Catch::Matchers::ContainsSubstring("no cubins"));
+  CHECK_THROWS_WITH(parse_nvcc({"-o"}), Catch::Matchers::ContainsSubstring("needs a value"));
 }
 
 }  // namespace wherry::test::nvcc_rewriter_test

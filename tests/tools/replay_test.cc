@@ -1,13 +1,13 @@
 // Replays of recorded runs that the tests construct, under several policies.
 #include "replay/replay.h"
 
-#include <catch2/catch.hpp>
 #include <random>
 
 #include "pages/sampled_use.h"
 #include "replay/oracle.h"
 #include "replay/policy_machine.h"
 #include "runtime/policy_source.h"
+#include "support/catch.h"
 
 namespace wherry::replay::replay_test {
 

@@ -1,7 +1,7 @@
 // Where pages are after each event, and the part of the time that each processor held them.
 #include "report/residency_map.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::residency_map_test {
 

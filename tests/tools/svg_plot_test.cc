@@ -1,9 +1,10 @@
 #include "svg_plot.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <regex>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::tool::svg_plot_test {
 namespace {
@@ -37,8 +38,8 @@ TEST_CASE("the lengths of bars are in the ratio of their values") {
                                     {{"0 to 1", {1, 4}}, {"1 to 0", {no_value, 2}}}}}});
   const std::vector<double> widths = values_of(svg, "rect", "width");
   REQUIRE(widths.size() == 3);
-  CHECK(widths[1] == Approx(4 * widths[0]).epsilon(0.01));
-  CHECK(widths[2] == Approx(2 * widths[0]).epsilon(0.01));
+  CHECK(widths[1] == Catch::Approx(4 * widths[0]).epsilon(0.01));
+  CHECK(widths[2] == Catch::Approx(2 * widths[0]).epsilon(0.01));
   for (const char* text : {"title", "machine", "bandwidth (GiB/s)", "fault", "0 to 1", "1 to 0"})
     CHECK(count_of(svg, std::string(">") + text + "<") >= 1);
 }
@@ -51,7 +52,7 @@ TEST_CASE("equal ratios are equal distances on a logarithmic axis") {
   for (std::sregex_iterator match(svg.begin(), svg.end(), dot), end; match != end; ++match)
     x.push_back(std::strtod((*match)[1].str().c_str(), nullptr));
   REQUIRE(x.size() == 3);
-  CHECK(x[1] - x[0] == Approx(x[2] - x[1]).margin(0.3));
+  CHECK(x[1] - x[0] == Catch::Approx(x[2] - x[1]).margin(0.3));
   CHECK(x[1] > x[0]);
 }
 

@@ -3,8 +3,9 @@
 #include "top_view.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <string>
+
+#include "support/catch.h"
 
 namespace wherry::tool::top_view_test {
 namespace {

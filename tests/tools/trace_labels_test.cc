@@ -1,7 +1,7 @@
 // The names of memory at each time of a trace.
 #include "trace_labels.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::trace_labels_test {
 

@@ -3,10 +3,10 @@
 #include "trace_reader.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
 
+#include "support/catch.h"
 #include "support/conditions.h"
 #include "support/sample_trace.h"
 

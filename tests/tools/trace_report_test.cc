@@ -2,10 +2,10 @@
 #include "report/trace_report.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <numeric>
 
 #include "report/event_order.h"
+#include "support/catch.h"
 #include "support/sample_trace.h"
 
 namespace wherry::test::trace_report_test {
@@ -103,7 +103,7 @@ TEST_CASE("moves, faults, launches and the places of memory are counted") {
   CHECK(sum_of(report->timelines.faults(0)) == 20);
   CHECK(sum_of(report->timelines.faults(1)) == 20);
   CHECK(sum_of(report->timelines.moved(EventCause::fault)) == 40 * 100 * page);
-  CHECK(sum_of(report->timelines.busy(1)) == Approx(20 * 1000));
+  CHECK(sum_of(report->timelines.busy(1)) == Catch::Approx(20 * 1000));
   REQUIRE(report->timelines.kernels().size() == 1);
   CHECK(report->timelines.kernels().begin()->second.launches == 20);
 

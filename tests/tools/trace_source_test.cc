@@ -1,9 +1,9 @@
 // The decoding of a trace's numbers.
 #include "trace_source.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
+#include "support/catch.h"
 #include "support/sample_trace.h"
 
 namespace wherry::test::trace_source_test {

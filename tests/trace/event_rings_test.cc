@@ -6,10 +6,11 @@
 #include <signal.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::event_rings_test {
 

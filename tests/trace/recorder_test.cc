@@ -2,9 +2,10 @@
 #include "trace/recorder.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
+
+#include "support/catch.h"
 
 namespace wherry::test::recorder_test {
 

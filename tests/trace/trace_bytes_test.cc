@@ -1,9 +1,9 @@
 // The encoding of a trace's numbers.
 #include "trace/trace_bytes.h"
 
-#include <catch2/catch.hpp>
 #include <span>
 
+#include "support/catch.h"
 #include "support/sample_trace.h"
 
 namespace wherry::test::trace_bytes_test {

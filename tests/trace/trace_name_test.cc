@@ -1,6 +1,6 @@
 #include "trace/trace_name.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 namespace wherry::test::trace_name_test {
 

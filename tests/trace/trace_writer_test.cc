@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "os/files/new_file.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/files.h"
 #include "support/sample_trace.h"

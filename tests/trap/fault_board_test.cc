@@ -1,12 +1,12 @@
 // Threads that post their faults, where there are more of them than slots.
 #include "trap/fault_board.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "os/process/poll.h"
+#include "support/catch.h"
 
 namespace wherry::test::fault_board_test {
 namespace {

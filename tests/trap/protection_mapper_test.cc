@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
@@ -16,10 +15,12 @@
 #include <vector>
 
 #include "memory/arena.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 #include "os/process/futex.h"
+#include "os/process/machine_names.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
+#include "support/catch.h"
 #include "support/descriptors.h"
 #include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
@@ -314,10 +315,22 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   const auto entries = [&] { return page_table.entries_of(s.at(block.first)); };
   // Small pages first: all are mapped, and none by a huge entry.
   for (std::uint64_t half : {0u, 256u}) REQUIRE(s.pool.fill_zero({block.first + half, 256}));
-  CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
+  // Before Linux 6.7 nothing tells how a block is mapped, and the mapper trusts Linux.
+  const bool is_told = entries().has_value();
+  CHECK(s.mapper.map_whole(block).status == (is_told ? OpStatus::occupied : OpStatus::ok));
   CHECK(s.rights(block.first) == "rw-");
-  REQUIRE(s.pool.merge(block) == 0);
+  if (const int refused = s.pool.merge(block)) {
+    INFO("errno " << refused);
+    CHECK(linux_is_older_than(6, 4));
+    return;
+  }
   *reinterpret_cast<int*>(s.at(block.first)) = 5;  // through a small entry
+  if (linux_is_older_than(6, 14)) {
+    // Linux cannot free the page table with the small entries, and fills it.
+    CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
+    CHECK(*reinterpret_cast<int*>(s.at(block.first)) == 5);
+    return;
+  }
   for (int i = 0; i < 3; ++i) {
     REQUIRE(s.mapper.map_whole(block));
     CHECK(entries() == PageTable::Entries::huge);
@@ -329,7 +342,7 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
     CHECK(s.rights(block.first) == "---");
     REQUIRE(s.mapper.map_resident({block.first, 7}, /*write_protected=*/false));
     *reinterpret_cast<int*>(s.at(block.first)) = 5;
-    CHECK(::madvise(reinterpret_cast<void*>(s.at(block.first)), block_size, MADV_COLLAPSE) != 0);
+    CHECK(::madvise(reinterpret_cast<void*>(s.at(block.first)), block_size, abi::collapse) != 0);
     CHECK(entries() == PageTable::Entries::incomplete);
   }
   CHECK(test::allocated_bytes(s.pool.file().fd_at(0)) == block_size);

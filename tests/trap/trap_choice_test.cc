@@ -1,12 +1,13 @@
 #include "trap/trap_choice.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
+
+#include "support/catch.h"
 
 namespace wherry::impl::trap_choice_test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Verdict = Answer::Verdict;
 
 constexpr Answer yes{Verdict::permitted, 0};
@@ -57,8 +58,8 @@ TEST_CASE("userfaultfd is used in its best available mode, or an error gives the
         "WHERRY_TRAP=userfaultfd: userfaultfd is refused (Operation not permitted); to enable: the "
         "remedy");
   CHECK_THAT(wrong("userfaultfd", answers(killed, refused, killed)).message,
-             Contains("kills the calling process (a seccomp filter)"));
-  CHECK_THAT(wrong("userfaultfd", {}).message, Contains("was not tried"));
+             ContainsSubstring("kills the calling process (a seccomp filter)"));
+  CHECK_THAT(wrong("userfaultfd", {}).message, ContainsSubstring("was not tried"));
 }
 
 TEST_CASE("mprotect is used whatever else is permitted") {

@@ -1,8 +1,6 @@
 // Linux's answers to each operation of a mapper, on a small arena of this process.
 #include "trap/userfaultfd_mapper.h"
 
-#include <catch2/catch.hpp>
-
 #include <csetjmp>
 #include <csignal>
 
@@ -10,6 +8,7 @@
 #include "memory/pool.h"
 #include "os/files/file_io.h"
 #include "os/process/permissions.h"
+#include "support/catch.h"
 #include "support/descriptors.h"
 #include "support/kernel_view.h"
 
@@ -134,7 +133,8 @@ TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as be
     REQUIRE(s.pool.punch(block) == 0);
     REQUIRE(write_at(s.pool.file().fd_at(0), block.offset(), source) == int{block_size});
     const OpStatus status = s.mapper.map_whole(block).status;
-    if (status == OpStatus::incomplete) {
+    // Linux 6.11 to 6.13 fills it with all 512 small entries.
+    if (status == OpStatus::incomplete || status == OpStatus::occupied) {
       CHECK(s.mapper.map_resident(block, false).status == OpStatus::occupied);
       CHECK((*s.word(block.first + 9) & 0xff) == 'x');
       return;

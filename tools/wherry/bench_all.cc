@@ -1,6 +1,7 @@
 #include "bench_all.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "bench_numa.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <numaif.h>
 #include <sys/mman.h>
 

@@ -1,6 +1,7 @@
 #include "bench_programs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 

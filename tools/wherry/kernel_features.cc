@@ -14,8 +14,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/page.h"
 #include "os/files/fd.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 #include "os/process/machine_names.h"
 #include "os/process/userfaultfd_remedy.h"
 
@@ -110,6 +111,8 @@ std::vector<Capability> KernelFeatures::capabilities() const {
     rows.push_back(
         {name, available, required, what_for, available ? std::string() : std::move(how)});
   };
+  add("pages of 4 KiB", linux_page_size() == page_size, true,
+      "the library has no code for larger pages", "a kernel that was built with 4 KiB pages");
   const std::optional<impl::UffdAccess> access = permissions.userfaultfd();
   const std::string uffd_remedy = userfaultfd_remedy(permissions, unprivileged_userfaultfd);
   add("userfaultfd", access.has_value(), false,
@@ -117,7 +120,8 @@ std::vector<Capability> KernelFeatures::capabilities() const {
       uffd_remedy);
   add("userfaultfd in system calls", serves_system_calls(access), false,
       "read(2) and write(2) on managed memory that is not on the host", uffd_remedy);
-  add("userfaultfd poison", (permissions.userfaultfd_features & UFFD_FEATURE_POISON) != 0, false,
+  add("userfaultfd poison",
+      (permissions.userfaultfd_features & abi::userfaultfd_feature_poison) != 0, false,
       "an access to freed memory raises SIGBUS at once",
       !access ? uffd_remedy : "Linux 6.6 or newer");
   add("pidfd", pidfd, true, "reports at once when a device process ends",
@@ -154,6 +158,9 @@ std::string holes_remedy(const impl::HoleProbe& holes, const std::string& kernel
       break;
   }
   if (!own_tmpfs) return "what the line above needs";
+  if (holes.error == EINVAL)
+    return fmt::format("Linux 6.1 or newer: {}, so it is not known whether Linux {} keeps holes",
+                       reason_of(holes), kernel_release);
   return fmt::format("{}: it is not known whether this kernel keeps holes{}", reason_of(holes),
                      holes.may_succeed_later() ? "; try again with 4 MiB of free memory" : "");
 }
@@ -176,6 +183,7 @@ std::string io_uring_remedy(const Permissions& permissions, std::optional<int> d
       if (answer.error == EMFILE) return "a higher limit of open files (ulimit -n)";
       break;
     case Verdict::too_old:
+      return "Linux 5.17 or newer";
     case Verdict::killed:
     case Verdict::unending:
       break;

@@ -5,12 +5,8 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
-
-// glibc 2.36 declares these functions without saying that they are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 #include <algorithm>
 #include <atomic>
@@ -155,7 +151,7 @@ constexpr std::size_t blocks_at_once = impl::page_size / sizeof(BlockActivity);
 
 std::variant<StatusReader, std::string> StatusReader::open(pid_t pid) {
   // First: what is found then belongs to this process, even if its number is used again.
-  Fd end(::pidfd_open(pid, 0));
+  Fd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!end) {
     const int error = errno;
     if (error == ESRCH) return fmt::format("there is no process {}", pid);
@@ -226,9 +222,11 @@ void StatusReader::read_names(ProgramStatus& status) const {
     StatusHeader before, after;
     if (!read_values(file_, 0, std::span(&before, 1))) return;
     names.resize(std::min<std::uint64_t>(value_of(before.name_slots), impl::shown_names_max));
-    if (!read_values(file_, offsetof(StatusMemory, names), std::span(names)) ||
-        !read_values(file_, 0, std::span(&after, 1)))
-      return;
+    // In this order; pairs with the program's fences (memory/status_board.cc).
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (!read_values(file_, offsetof(StatusMemory, names), std::span(names))) return;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (!read_values(file_, 0, std::span(&after, 1))) return;
     const std::uint64_t changes = value_of(before.name_changes);
     if (changes % 2 == 0 && changes == value_of(after.name_changes)) break;
   }

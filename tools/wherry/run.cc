@@ -17,7 +17,6 @@
 #include "complain.h"
 #include "installation.h"
 #include "os/process/permissions.h"
-#include "os/process/userfaultfd_remedy.h"
 #include "preloadable.h"
 #include "program_trace.h"
 #include "run_report.h"
@@ -125,15 +124,19 @@ bool serves_system_calls() {
   return chosen == nullptr || impl::serves_system_calls(chosen->mode);
 }
 
-// Why the program has to be left alone; empty: it has not. Some system calls of the program would
-// fail that succeed without Wherry, unless the user has chosen a trap and accepts that.
-std::string why_left_alone(const std::string& program) {
-  if (std::string why = why_not_preloadable(program); !why.empty()) return why;
-  if (serves_system_calls() || !impl::environment("WHERRY_TRAP").empty()) return {};
-  return fmt::format(
-      "its system calls would fail on memory that is elsewhere. Better: {}. Or accept that: set "
-      "WHERRY_TRAP",
-      impl::userfaultfd_remedy(impl::permissions(), impl::unprivileged_userfaultfd()));
+void set_if_unset(const char* name, const char* value) {
+  ::setenv(name, value, 0);
+}
+
+// For programs in whose system calls Linux does not find memory that is elsewhere. What neither a
+// sample nor a move takes away stays where Linux finds it, also for other processes and for calls
+// that no wrapper sees. A message of UCX that is not copied by the receiver's process needs no page
+// of the sender.
+void set_environment_of_helped(const RunOptions& options) {
+  const bool threads_differ = has_several_nodes() || !options.attach.empty();
+  if (!threads_differ && options.sample == 0) set_if_unset("WHERRY_SAMPLING", "0");
+  set_if_unset("UCX_RNDV_THRESH", "inf");
+  set_if_unset("UCX_ZCOPY_THRESH", "inf");
 }
 
 // Tells the library and the program's other processes what to do.
@@ -145,6 +148,7 @@ void set_environment(const RunOptions& options, const std::string& devices,
     set("WHERRY_DEVICES", "kind=coherent");
   if (!options.policy.empty()) set("WHERRY_POLICY", options.policy);
   if (options.sample != 0) set("WHERRY_SAMPLING", fmt::format("{:g},always", options.sample));
+  if (!serves_system_calls()) set_environment_of_helped(options);
   set("WHERRY_RUN",
       fmt::format("min={};attach={};reports={};tool={};children={}", options.min_size,
                   options.attach.empty() ? "by-cpu" : joined(options.attach, ','), reports,
@@ -213,7 +217,7 @@ int run_run(const RunOptions& options) {
     return exit_usage;
   }
   const std::string& name = options.program[0];
-  if (const std::string why = why_left_alone(name); !why.empty()) {
+  if (const std::string why = why_not_preloadable(name); !why.empty()) {
     complain(fmt::format("{} runs without Wherry: {}", name, why));
     StartedProgram program(options.program);
     return program.process() < 0 ? program.complain_of_start() : program.wait().code;

@@ -10,6 +10,8 @@
 #include "base/page.h"
 #include "byte_text.h"
 #include "complain.h"
+#include "os/process/permissions.h"
+#include "os/process/userfaultfd_remedy.h"
 
 namespace wherry::tool {
 namespace {
@@ -123,6 +125,11 @@ void RunReport::print(bool by_signal) const {
   if (const std::uint64_t forks = number("forks"); forks != 0)
     say(fmt::format("{} got copies of {:.0f} MiB", count_of(forks, "forked child", "ren"),
                     static_cast<double>(number("fork_bytes")) / mebibyte));
+  if (number("helped") != 0)
+    say(fmt::format(
+        "{} ended in EFAULT on managed memory; those that a program makes without the C library's "
+        "functions are not counted (docs/run.md)",
+        count_of(number("refused_calls"), "system call")));
   if (const std::uint64_t refused = number("refused"); refused != 0)
     say(fmt::format("{} did not fit, and stayed ordinary memory: {}",
                     count_of(refused, "allocation"), sum_.at("refusal").get<std::string>()));
@@ -153,6 +160,10 @@ std::vector<std::string> RunReport::advice() const {
                     "because a system call, a pipe or another process held them "
                     "(docs/system-calls.md)",
                     bytes_text(static_cast<std::uint64_t>(held) * impl::page_size)));
+  if (sum_.at("refused_calls").get<std::uint64_t>() != 0)
+    lines.push_back(fmt::format(
+        "{}, so that Linux finds memory that is elsewhere in all system calls",
+        impl::userfaultfd_remedy(impl::permissions(), impl::unprivileged_userfaultfd())));
   if (moved > 2 * (host_pages + device_pages - moved))
     lines.push_back("--record FILE, then wherry replay FILE: most memory moved more than once");
   return lines;

@@ -107,6 +107,8 @@ Survey take_survey() {
   Survey survey;
   survey.features = probe_features();
   look_at_trap(survey);
+  if (survey.trap && !survey.trap->mode.userfaultfd)
+    survey.features.holes = impl::probe_holes(impl::HoleGuard::small_mapping);
   survey.machine = impl::read_machine();
   const bool serves = survey.trap && impl::serves_system_calls(survey.trap->mode);
   const auto copying =

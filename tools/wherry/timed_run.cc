@@ -5,13 +5,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// glibc 2.36 declares these functions without saying that they are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 #include <algorithm>
 #include <array>
@@ -92,7 +88,7 @@ class GroupLeader {
 
   // False: it still runs at that time.
   bool ends_until(Clock::time_point end) const {
-    const int file = ::pidfd_open(process_, 0);
+    const int file = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
     if (file < 0) fail(errno, "cannot wait for a program");
     int ready = 0;
     do {

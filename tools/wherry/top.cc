@@ -68,6 +68,8 @@ int show(pid_t pid, const TopOptions& options) {
   switch (show_on_screen(reader, options.seconds)) {
     case ScreenEnd::terminal:
       return complain("the terminal cannot show a full screen (TERM): use --once");
+    case ScreenEnd::ncurses:
+      return complain("this tool was built without ncurses, which the live view needs: use --once");
     case ScreenEnd::program:
       (void)complain(has_ended(pid));
       break;

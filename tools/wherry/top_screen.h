@@ -9,6 +9,7 @@ enum class ScreenEnd {
   user,      // the user pressed q
   program,   // the program has ended
   terminal,  // the terminal is gone, or cannot show a full screen
+  ncurses,   // the tool was built without that library
 };
 
 // Shows the program until one of these. `seconds`: between two updates. Uses stdin and stdout,

@@ -8,8 +8,7 @@ std::vector<std::string> limits_of(const impl::TrapChoice& choice) {
   if (!serves_system_calls(choice.mode))
     limits.push_back(
         "serve system calls that reach absent managed memory: they fail with EFAULT; "
-        "wherryTouchPages() "
-        "first");
+        "wherryTouchPages() first, or preload libwherry_io, as wherry run does");
   if (!traits.opens_arena) {
     limits.push_back(
         "change what is mapped without a system call for each run of pages, in a device through "

@@ -155,8 +155,9 @@ CUresult wherryStopEvents(void);
  *     fields that it does not know to 0, and omits fields that do not fit.
  *   - count: the number of elements of `events`.
  *   - read: receives the number of events written; fewer than `count`: there are no more now.
- * The events of a fault can be read once the access that caused it has returned, those of a launch
- * once a thread has waited for it.
+ * The events of a fault can be read once the access that caused it has returned; a moment later if
+ * the access waited for another pool's pages to be mapped, because it goes on before the library
+ * has finished with the fault. Those of a launch can be read once a thread has waited for it.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: read is NULL, events is NULL with a count, or events[0].size is too
  *   small to contain the fields up to and including `bytes`.

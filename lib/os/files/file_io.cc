@@ -12,7 +12,8 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
+#include "os/memory/touch.h"
 
 namespace wherry::impl {
 namespace {
@@ -80,11 +81,12 @@ bool may_write_to(std::uint64_t end) {
 }
 
 int populate(std::span<std::byte> pages) {
-  return ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+  return -touch_pages(reinterpret_cast<std::uintptr_t>(pages.data()), pages.size(),
+                      Touch::to_write);
 }
 
 int merge_pages(std::span<std::byte> pages) {
-  return ::madvise(pages.data(), pages.size(), MADV_COLLAPSE) == 0 ? 0 : -errno;
+  return ::madvise(pages.data(), pages.size(), abi::collapse) == 0 ? 0 : -errno;
 }
 
 std::span<std::byte> pages_around(std::span<const std::byte> memory) {
@@ -103,7 +105,7 @@ bool is_absent(std::span<const std::byte> memory) {
 
 void fetch(std::span<const std::byte> memory) {
   const std::span<std::byte> pages = pages_around(memory);
-  (void)::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);
+  (void)touch_pages(reinterpret_cast<std::uintptr_t>(pages.data()), pages.size(), Touch::to_read);
 }
 
 }  // namespace wherry::impl

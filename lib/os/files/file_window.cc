@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "base/check.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 
 namespace wherry::impl {
 
@@ -32,8 +32,9 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
     return error;
   }
   // Mapped at once, by one entry if the page is huge: a write that meets an absent huge page first
-  // clears all of the page that it is about to fill. A failure only makes the copy slower.
-  if (use == Use::reading) (void)::madvise(start, bytes, MADV_POPULATE_READ);
+  // clears all of the page that it is about to fill. A failure, as before Linux 5.14, only makes
+  // the copy slower.
+  if (use == Use::reading) (void)::madvise(start, bytes, abi::populate_read);
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "base/patience.h"
 #include "os/files/file_io.h"
 #include "os/files/huge_tmpfs.h"
+#include "os/kernel_abi.h"
 #include "os/memory/mapping.h"
 #include "os/memory/userfaultfd.h"
 #include "os/process/permissions.h"
@@ -118,6 +119,8 @@ class Trial {
 };
 
 HoleProbe probe_in_own_file(HoleGuard guard) {
+  // Linux before 6.1 merges pages in the background only. It accepts known advice for no memory.
+  if (::madvise(nullptr, 0, abi::collapse) != 0) return not_tried("merging pages", errno);
   const HugeTmpfsFiles made = create_on_huge_tmpfs("wherry-probe");
   if (made.files.empty()) return not_tried(made.refused, made.error);
   const int fd = made.files.front().get();

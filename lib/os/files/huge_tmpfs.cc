@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sched.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <span>
 
+#include "os/files/mount_calls.h"
 #include "os/process/helper_call.h"
 
 namespace wherry::impl {
@@ -34,6 +34,7 @@ struct Attempt {
 };
 
 void create(Attempt& attempt) {
+  expect_to_be_killed();
   attempt.begin("fsopen");
   attempt.context = Fd(::fsopen("tmpfs", FSOPEN_CLOEXEC));
   const int context = attempt.context.get();

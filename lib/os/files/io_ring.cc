@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
+#include "os/kernel_abi.h"
 #include "os/process/permissions.h"
 
 namespace wherry::impl {
@@ -51,7 +52,7 @@ class UringRing final : public IoRing {
   void populate(std::span<std::byte> pages, std::uint64_t tag) override {
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
-                            MADV_POPULATE_WRITE);
+                            abi::populate_write);
     finish(entry, tag, Link::none);
   }
 
@@ -59,7 +60,7 @@ class UringRing final : public IoRing {
     const std::span<std::byte> pages = pages_around(memory);
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
-                            MADV_POPULATE_READ);
+                            abi::populate_read);
     finish(entry, tag, link);
   }
 

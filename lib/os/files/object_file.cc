@@ -13,17 +13,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/arch/cpu.h"
 #include "os/files/file_io.h"
 #include "os/memory/address_map.h"
 
 namespace wherry::impl {
 namespace {
 
-#if defined(__x86_64__)
-constexpr unsigned this_machine = EM_X86_64;
-#else
-constexpr unsigned this_machine = EM_AARCH64;
-#endif
 constexpr unsigned cuda_machine = 190;
 constexpr std::uint32_t fat_binary = 0xba55ed50;
 constexpr std::uint32_t fat_binary_wrapper = 0x466243b1;
@@ -73,7 +69,7 @@ ObjectKind kind_of_object(std::span<const std::byte> beginning) {
   if (beginning.size() >= sizeof header && std::memcmp(beginning.data(), ELFMAG, SELFMAG) == 0) {
     std::memcpy(&header, beginning.data(), sizeof header);
     if (header.e_machine == cuda_machine) return ObjectKind::device_code;
-    const bool fits = header.e_machine == this_machine && header.e_type == ET_DYN &&
+    const bool fits = header.e_machine == elf_machine && header.e_type == ET_DYN &&
                       header.e_ident[EI_CLASS] == ELFCLASS64;
     return fits ? ObjectKind::shared_object : ObjectKind::unknown;
   }

@@ -7,17 +7,12 @@
 #include <string_view>
 
 #include "base/page.h"
+#include "os/arch/cpu.h"
 
 namespace wherry::impl {
 namespace {
 
 constexpr std::size_t large = 1 << 20;
-
-#if defined(__x86_64__)
-constexpr std::uintptr_t address_space_end = 0x7fff'ffff'f000;
-#else
-constexpr std::uintptr_t address_space_end = 0xffff'ffff'f000;
-#endif
 
 // The layout of the C library's further arenas: heaps aligned to their maximum size, each beginning
 // with this header.
@@ -65,7 +60,7 @@ int make_inaccessible(AddressRange range, int placement) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement, -1, 0);
   if (place != MAP_FAILED) return 0;
   // The range is above what this machine can address, so nothing can be mapped there.
-  return range.end == address_space_end && errno == ENOMEM ? 0 : errno;
+  return range.end == address_space_end() && errno == ENOMEM ? 0 : errno;
 }
 
 int fill_gap(AddressRange gap, const AddressMaskOptions& options) {
@@ -80,11 +75,11 @@ int fill_gaps(std::string_view map, const AddressMaskOptions& options) {
   static_cast<void>(make_inaccessible({page_size, usual_minimum}, MAP_FIXED_NOREPLACE));
   std::uintptr_t end = usual_minimum;
   while (const auto mapping = next_mapping(map)) {
-    if (mapping->range.start >= address_space_end) break;
+    if (mapping->range.start >= address_space_end()) break;
     if (const int error = fill_gap({end, mapping->range.start}, options)) return error;
     end = std::max(end, mapping->range.end);
   }
-  return fill_gap({end, address_space_end}, options);
+  return fill_gap({end, address_space_end()}, options);
 }
 
 bool hides(std::string_view map, std::span<const AddressRange> kept, const void* block) {

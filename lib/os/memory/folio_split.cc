@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "os/files/fd.h"
-#include "os/missing.h"
 
 namespace wherry::impl {
 

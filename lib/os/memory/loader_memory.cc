@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/page.h"
+#include "os/arch/cpu.h"
 
 extern "C" void* __libc_stack_end;  // set by the dynamic loader: the start of the first frame
 
@@ -57,10 +58,17 @@ std::vector<AddressRange> small_anonymous_mappings() {
 // Recorded once, before main() or during the dlopen() of this library; never changed.
 const std::vector<AddressRange> at_load_time = small_anonymous_mappings();
 
+// Of the module's thread-local variables.
+std::size_t tls_bytes(const dl_phdr_info& module) {
+  for (int i = 0; i < module.dlpi_phnum; ++i)
+    if (module.dlpi_phdr[i].p_type == PT_TLS) return module.dlpi_phdr[i].p_memsz;
+  return 0;
+}
+
 struct ModuleWalk {
   std::vector<AddressRange>& ranges;
-  std::uintptr_t lowest_tls = ~std::uintptr_t{0};
   std::uintptr_t thread = 0;
+  AddressRange variables{thread, thread};  // thread-local ones
   bool list_done = false;
 };
 
@@ -71,8 +79,10 @@ int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
   // Thread-local blocks further away than this are on the heap.
   constexpr std::uintptr_t static_block_limit = 1 << 20;
   const auto tls = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
-  if (tls != 0 && tls < walk.thread && walk.thread - tls < static_block_limit)
-    walk.lowest_tls = std::min(walk.lowest_tls, tls);
+  if (tls != 0 && std::max(tls, walk.thread) - std::min(tls, walk.thread) < static_block_limit) {
+    walk.variables.start = std::min(walk.variables.start, tls);
+    walk.variables.end = std::max(walk.variables.end, tls + tls_bytes(*info));
+  }
   if (walk.list_done) return 0;
   walk.list_done = true;
   for (const link_map* module = _r_debug.r_map; module != nullptr; module = module->l_next) {
@@ -89,14 +99,11 @@ int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
 std::vector<AddressRange> ranges_needed_to_run() {
   std::vector<AddressRange> ranges = at_load_time;
   const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-  ModuleWalk walk{ranges, ~std::uintptr_t{0}, thread, false};
+  ModuleWalk walk{ranges, thread};
   ::dl_iterate_phdr(visit_module, &walk);
 
-  // Modules loaded later may use the loader's reserve below the blocks in use.
-  constexpr std::size_t tls_reserve = 1024;
-  constexpr std::size_t control_block = 4096;
-  const std::uintptr_t lowest = std::min(walk.lowest_tls, thread) - tls_reserve;
-  ranges.push_back(pages_around(reinterpret_cast<void*>(lowest), thread + control_block - lowest));
+  const AddressRange own = thread_memory(walk.variables);
+  ranges.push_back(pages_around(reinterpret_cast<const void*>(own.start), own.size()));
 
   // Linux placed the strings at the top of the main stack. Whole pages only, because the first
   // frames of main() may share a page with the start of the block. The stack's end bounds the

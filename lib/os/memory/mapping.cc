@@ -9,10 +9,11 @@
 
 #include "base/page.h"
 #include "os/files/fd.h"
+#include "os/kernel_abi.h"
 #include "os/memory/folio_split.h"
 #include "os/memory/page_table.h"
+#include "os/memory/touch.h"
 #include "os/memory/userfaultfd.h"
-#include "os/missing.h"
 
 namespace wherry::impl {
 namespace {
@@ -157,7 +158,7 @@ int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
   }
   // A remaining page table would be filled with small entries; since Linux 6.14 this call frees it.
   (void)remove_entries(start, bytes);
-  return ::madvise(place, page_size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  return touch_pages(start, page_size, Touch::to_write);
 }
 
 int change_view_access(std::uintptr_t start, std::size_t bytes, Access access, HugeEntries entries,
@@ -222,11 +223,11 @@ int lock_in_memory(std::uintptr_t start, std::size_t bytes) {
 }
 
 int populate_to_read(std::uintptr_t start, std::size_t bytes) {
-  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_POPULATE_READ) == 0 ? 0 : errno;
+  return touch_pages(start, bytes, Touch::to_read);
 }
 
 bool is_writable(std::uintptr_t page) {
-  return ::madvise(reinterpret_cast<void*>(page), page_size, MADV_POPULATE_WRITE) == 0;
+  return touch_pages(page, page_size, Touch::to_write) == 0;
 }
 
 int set_access(std::uintptr_t start, std::size_t bytes, Access access) {

@@ -15,7 +15,7 @@ namespace {
 
 // Linux maps nothing at lower addresses for programs, and gives them none from the end on.
 constexpr std::uintptr_t lowest_address = 4096;
-constexpr std::uintptr_t addresses_end = std::uintptr_t{1} << 47;
+constexpr std::uintptr_t addresses_end = std::uintptr_t{1} << 48;
 
 // The stack that the calling thread was started with.
 AddressRange find_stack() {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 
 namespace wherry::impl {
 
@@ -15,20 +15,20 @@ PageTable::PageTable(pid_t process)
 
 std::optional<PageTable::Entries> PageTable::entries_of(std::uintptr_t start) const {
   constexpr std::uint64_t huge_page = std::uint64_t{2} << 20;
-  page_region found{};
-  pm_scan_arg request{};
+  abi::PageRegion found{};
+  abi::PagemapScan request{};
   request.size = sizeof request;
   request.start = start;
   request.end = start + huge_page;
   request.vec = reinterpret_cast<std::uintptr_t>(&found);
   request.vec_len = 1;
-  request.category_mask = PAGE_IS_PRESENT;
-  request.return_mask = PAGE_IS_PRESENT | PAGE_IS_HUGE;
-  const int regions = ::ioctl(pagemap_.get(), PAGEMAP_SCAN, &request);
+  request.category_mask = abi::page_is_present;
+  request.return_mask = abi::page_is_present | abi::page_is_huge;
+  const int regions = ::ioctl(pagemap_.get(), abi::pagemap_scan, &request);
   if (regions < 0) return std::nullopt;
   if (regions != 1 || found.start != start || found.end != start + huge_page)
     return Entries::incomplete;
-  return (found.categories & PAGE_IS_HUGE) != 0 ? Entries::huge : Entries::small;
+  return (found.categories & abi::page_is_huge) != 0 ? Entries::huge : Entries::small;
 }
 
 }  // namespace wherry::impl

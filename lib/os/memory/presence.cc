@@ -2,9 +2,8 @@
 
 #include <sys/mman.h>
 
-#include <cerrno>
-
 #include "base/page.h"
+#include "os/memory/touch.h"
 
 namespace wherry::impl {
 
@@ -24,8 +23,7 @@ std::vector<AddressRange> absent_pages(AddressRange range) {
 }
 
 int create_pages(AddressRange range) {
-  void* const start = reinterpret_cast<void*>(range.start);
-  return ::madvise(start, range.size(), MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  return touch_pages(range.start, range.size(), Touch::to_write);
 }
 
 }  // namespace wherry::impl

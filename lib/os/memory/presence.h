@@ -14,7 +14,7 @@ std::vector<AddressRange> absent_pages(AddressRange range);
 // Creates the pages of the range as a write would, without changing contents: absent ones become
 // zero pages or are read back from swap. Pages whose memory must not be written stay absent. Waits
 // for the program where it handles faults on this memory itself (userfaultfd). Returns 0 or an
-// errno: EINVAL if the memory must not be written, ENOMEM if a part is not mapped or there is no
+// errno: those of touch_pages(), if the memory must not be written, is not mapped, or there is no
 // memory. Any thread.
 [[nodiscard]] int create_pages(AddressRange range);
 

@@ -5,15 +5,15 @@
 
 #include <cerrno>
 
-#include "os/memory/raw_copy.h"
-#include "os/missing.h"
+#include "os/arch/cpu.h"
+#include "os/kernel_abi.h"
 #include "os/process/resource_limits.h"
 
 namespace wherry::impl {
 
 Fd copy_to_file(const std::string& name, AddressRange extent, std::span<const AddressRange> parts) {
   // Before Linux 6.3 there is no such flag, and every memfd is executable.
-  int made = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_EXEC);
+  int made = ::memfd_create(name.c_str(), MFD_CLOEXEC | abi::memfd_executable);
   if (made < 0 && errno == EINVAL) made = ::memfd_create(name.c_str(), MFD_CLOEXEC);
   Fd file(made);
   if (!file) throw_errno(errno, "cannot copy a module");

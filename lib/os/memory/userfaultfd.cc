@@ -7,21 +7,21 @@
 #include <cerrno>
 
 #include "base/check.h"
-#include "os/missing.h"
+#include "os/kernel_abi.h"
 
 namespace wherry::impl {
 namespace {
 
 constexpr std::uint64_t required_features =
     UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
-    UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_THREAD_ID;
+    abi::userfaultfd_feature_wp_shmem | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_THREAD_ID;
 
 // The device's file permissions grant full access, for which the system call requires
 // CAP_SYS_PTRACE.
 int create_by_device() {
   const Fd device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
   if (!device) return -1;
-  return ::ioctl(device.get(), USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+  return ::ioctl(device.get(), abi::new_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 }
 
 int create_by_call(int flags) {
@@ -133,11 +133,11 @@ Userfaultfd::Userfaultfd(Fd fd, bool raises_sigbus)
     : fd_(std::move(fd)), raises_sigbus_(raises_sigbus) {
   const std::uint64_t features = required_features | (raises_sigbus ? UFFD_FEATURE_SIGBUS : 0);
   std::uint64_t offered = 0;
-  int error = begin_with(fd_.get(), features | UFFD_FEATURE_POISON, offered);
+  int error = begin_with(fd_.get(), features | abi::userfaultfd_feature_poison, offered);
   if (error == EINVAL) error = begin_with(fd_.get(), features, offered);
   if (error != 0)
     throw_errno(error, "userfaultfd lacks minor and write-protect faults on shared memory");
-  has_poison_ = (offered & UFFD_FEATURE_POISON) != 0;
+  has_poison_ = (offered & abi::userfaultfd_feature_poison) != 0;
 }
 
 int Userfaultfd::register_range(int fd, std::uintptr_t start, std::size_t bytes) {
@@ -199,7 +199,8 @@ OpResult Userfaultfd::map_resident(std::uintptr_t target, std::size_t bytes,
                                    bool write_protected) const {
   uffdio_continue request{};
   request.range = {target, bytes};
-  request.mode = UFFDIO_CONTINUE_MODE_DONTWAKE | (write_protected ? UFFDIO_CONTINUE_MODE_WP : 0);
+  request.mode =
+      UFFDIO_CONTINUE_MODE_DONTWAKE | (write_protected ? abi::continue_write_protected : 0);
   return run(fd_.get(), UFFDIO_CONTINUE, request, request.mapped, bytes, "UFFDIO_CONTINUE");
 }
 
@@ -219,10 +220,10 @@ OpResult Userfaultfd::write_unprotect(std::uintptr_t target, std::size_t bytes) 
 
 OpResult Userfaultfd::poison(std::uintptr_t target, std::size_t bytes) const {
   if (!has_poison_) return {OpStatus::unsupported, 0};
-  uffdio_poison request{};
+  abi::Poison request{};
   request.range = {target, bytes};
-  request.mode = UFFDIO_POISON_MODE_DONTWAKE;
-  return run(fd_.get(), UFFDIO_POISON, request, request.updated, bytes, "UFFDIO_POISON");
+  request.mode = abi::poison_dont_wake;
+  return run(fd_.get(), abi::userfaultfd_poison, request, request.updated, bytes, "UFFDIO_POISON");
 }
 
 OpResult Userfaultfd::wake(std::uintptr_t target, std::size_t bytes) const {

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "os/arch/cpu.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -20,6 +22,7 @@ double mhz_in_cpuinfo() {
 }  // namespace
 
 int cpu_clock_khz() {
+  if (const int khz = counter_khz(); khz > 0) return khz;
   int khz = 0;
   if (std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") >> khz && khz > 0)
     return khz;

@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "os/memory/mapping.h"
+#include "os/process/machine_names.h"
 #include "os/process/thread.h"
 
 namespace wherry::impl {
@@ -64,6 +65,10 @@ int wait_for(pid_t process) {
 
 }  // namespace
 
+void expect_to_be_killed() {
+  if (linux_is_older_than(5, 16) && ::prctl(PR_GET_DUMPABLE) == 1) ::prctl(PR_SET_DUMPABLE, 0);
+}
+
 HelperEnd call_in_helper(int flags, void (*function)(void*), void* argument) {
   const int caller_errno = errno;  // shared with the helper
   const SignalBlock block;         // inherited, so no signal handler of the application runs there
@@ -71,6 +76,7 @@ HelperEnd call_in_helper(int flags, void (*function)(void*), void* argument) {
   const Mapping stack = Mapping::zeroed(stack_bytes);
   Call call{function, argument};
   HelperEnd end;
+  const int dumpable = ::prctl(PR_GET_DUMPABLE);
   // The memory is shared, which costs less than copying the page tables of a large program. So are
   // thread-local variables, while this thread sleeps.
   const pid_t process =
@@ -84,6 +90,8 @@ HelperEnd call_in_helper(int flags, void (*function)(void*), void* argument) {
     end.killed = WIFSIGNALED(status);
     end.unending = end.killed && WTERMSIG(status) == SIGKILL;
   }
+  // A value that the helper has not changed is not set again: Linux accepts 0 and 1 only.
+  if (::prctl(PR_GET_DUMPABLE) != dumpable) ::prctl(PR_SET_DUMPABLE, dumpable);
   errno = caller_errno;
   return end;
 }

@@ -22,4 +22,10 @@ inline constexpr int helper_limit_s = 5;
 // the stack.
 HelperEnd call_in_helper(int flags, void (*function)(void*), void* argument);
 
+// For a function that runs in a helper, before a system call that may kill it. Before Linux 5.16 a
+// process that dumps core, or would but for the limit, takes all processes with it that share its
+// memory. There this memory is excluded from core dumps until call_in_helper() returns; until then
+// an ordinary user may not write to files of the helper in /proc.
+void expect_to_be_killed();
+
 }  // namespace wherry::impl

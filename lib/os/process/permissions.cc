@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "os/files/fd.h"
+#include "os/kernel_abi.h"
 #include "os/process/helper_call.h"
 
 namespace wherry::impl {
@@ -30,6 +31,8 @@ Answer answer_of(int error) {
 
 Answer try_userfaultfd(UffdAccess access, std::uint64_t& features) {
   const Fd fd(Userfaultfd::try_create(access));
+  // Linux before 5.11 does not know the user-mode form.
+  if (!fd && errno == EINVAL) return {Verdict::too_old, EINVAL};
   if (!fd) return answer_of(errno);
   const int error = Userfaultfd::begin(fd.get(), features);
   return error == EINVAL ? Answer{Verdict::too_old, error} : answer_of(error);
@@ -39,6 +42,9 @@ Answer try_io_uring() {
   io_uring_params params{};
   const Fd ring(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params)));
   if (!ring) return answer_of(errno);
+  // Operations that are not reported when they succeed (Linux 5.17). The advice with which a ring
+  // creates pages is older (5.14).
+  if ((params.features & abi::uring_feature_cqe_skip) == 0) return {Verdict::too_old, 0};
   // A filter may treat the three system calls differently. This one has nothing to submit.
   if (::syscall(SYS_io_uring_enter, ring.get(), 0, 0, 0, nullptr, 0) < 0) return answer_of(errno);
   unsigned unchanged[2] = {0, 0};
@@ -66,6 +72,7 @@ Answer try_request(Request request, Permissions& found) {
 // Runs in the probing process.
 void try_the_rest(void* pointer) {
   Attempt& attempt = *static_cast<Attempt*>(pointer);
+  expect_to_be_killed();
   for (std::size_t i; (i = attempt.next) < request_count; ++attempt.next)
     attempt.found.answers[i] = try_request(static_cast<Request>(i), attempt.found);
 }
@@ -83,7 +90,7 @@ std::string to_string(const Answer& answer) {
     case Verdict::refused:
       return fmt::format("is refused ({})", std::strerror(answer.error));
     case Verdict::too_old:
-      return "lacks minor and write-protect faults on shared memory";
+      return "in this version of Linux lacks what the library needs";
     case Verdict::killed:
       return "kills the calling process (a seccomp filter)";
     case Verdict::unending:

@@ -28,7 +28,7 @@ struct Answer {
     not_tried,  // no probing process could start (`error`), or an earlier request did not return
     permitted,
     refused,   // with `error`
-    too_old,   // permitted, but this Linux lacks a feature that the library needs
+    too_old,   // this Linux lacks a feature that the library needs, which is a reason to refuse
     killed,    // the calling process is killed
     unending,  // the call does not return within the limit
   };

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "os/arch/cpu.h"
 #include "os/memory/mapping.h"
 #include "os/process/process.h"
 #include "os/process/sibling_fork.h"
@@ -57,11 +58,7 @@ pid_t clone_without_signal() {
   // CLONE_UNTRACED suppresses the report.
   const unsigned long flags =
       CLONE_UNTRACED | (cached_id == nullptr ? 0 : CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
-#if defined(__x86_64__)
-  return static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, cached_id, 0UL));
-#else
-  return static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, 0UL, cached_id));
-#endif
+  return clone_process(flags, cached_id);
 }
 
 struct Intermediate {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/page.h"
+#include "os/arch/cpu.h"
 
 namespace wherry::impl {
 namespace {
@@ -25,19 +26,12 @@ std::uintptr_t control_block(pid_t thread) {
 }
 
 ThreadStack stack_in(const MappedRange& mapping, std::uintptr_t block, bool is_callers) {
-  const std::uintptr_t page = round_down(block, page_size);
-#if defined(__x86_64__)
-  // The control block is smaller than a page, and thread-local variables precede it. The mapping
-  // may extend further, because neighbouring mappings merge.
-  const std::uintptr_t end = std::min(page + 2 * page_size, mapping.range.end);
-#else
-  const std::uintptr_t end = mapping.range.end;
-#endif
-  ThreadStack stack{{mapping.range.start, end}, {page, end}, is_callers};
+  const AddressRange control_block = control_block_around(block, mapping.range.end);
+  ThreadStack stack{{mapping.range.start, control_block.end}, control_block, is_callers};
   if (mapping.name == "[heap]") stack.pages = {};
   const auto own_error = round_down(reinterpret_cast<std::uintptr_t>(&errno), page_size);
   if (is_callers && mapping.range.contains(own_error))
-    stack.control_block.start = std::min(page, own_error);
+    stack.control_block.start = std::min(control_block.start, own_error);
   return stack;
 }
 

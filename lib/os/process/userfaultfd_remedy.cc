@@ -49,7 +49,6 @@ std::string userfaultfd_remedy(const Permissions& permissions, std::optional<int
       break;
     case Verdict::refused:
       if (user_mode.error == ENOSYS && !setting) return "a kernel with CONFIG_USERFAULTFD";
-      if (user_mode.error == EINVAL) return "Linux 5.19 or newer";
       if (user_mode.error == EMFILE) return "a higher limit of open files (ulimit -n)";
       break;
     case Verdict::killed:

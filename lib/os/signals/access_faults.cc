@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <optional>
 
 #include "base/page.h"
+#include "os/arch/cpu.h"
 #include "os/memory/mapping.h"
 #include "os/process/futex.h"
 #include "os/signals/signal_chain.h"
@@ -23,38 +23,6 @@ std::atomic<std::uintptr_t> claimed_end = 0;
 std::atomic<AccessSignal> claimed_signal = AccessSignal::segv;
 std::atomic<AccessFaultHook> claimed_by = nullptr;
 
-// Returns whether the faulting access was a write; nullopt for an instruction fetch, which no data
-// page can serve.
-#if defined(__x86_64__)
-std::optional<bool> is_write(const ucontext_t& context) {
-  constexpr greg_t write = 1 << 1;
-  constexpr greg_t instruction_fetch = 1 << 4;
-  const greg_t error = context.uc_mcontext.gregs[REG_ERR];
-  if ((error & instruction_fetch) != 0) return {};
-  return (error & write) != 0;
-}
-#elif defined(__aarch64__)
-std::optional<bool> is_write(const ucontext_t& context) {
-  constexpr std::uint64_t write = 1 << 6;
-  constexpr std::uint64_t class_shift = 26;
-  constexpr std::uint64_t instruction_abort = 0x20;
-  const auto& records = context.uc_mcontext.__reserved;
-  _aarch64_ctx head;
-  for (std::size_t at = 0; at + sizeof(esr_context) <= sizeof records; at += head.size) {
-    std::memcpy(&head, &records[at], sizeof head);
-    if (head.magic == 0 || head.size == 0) break;
-    if (head.magic != ESR_MAGIC) continue;
-    esr_context record;
-    std::memcpy(&record, &records[at], sizeof record);
-    if ((record.esr >> class_shift & 0x3f) == instruction_abort) return {};
-    return (record.esr & write) != 0;
-  }
-  return true;  // unknown: handled as a write, which also serves reads
-}
-#else
-#error "how does a ucontext_t of this processor tell writes from reads?"
-#endif
-
 // Incremented when a freeze begins and when it ends, so it is odd during a freeze.
 std::atomic<std::uint32_t> freezes = 0;
 std::atomic<std::uintptr_t> frozen_start = 0;
@@ -63,15 +31,22 @@ std::atomic<std::uintptr_t> frozen_end = 0;
 // Returns whether the write is to be retried, possibly after waiting for the end of the freeze.
 bool was_frozen(std::uintptr_t address) {
   constexpr int limit_ms = 1000;
-  const std::uint32_t count = freezes.load(std::memory_order_acquire);
-  if (count == 0) return false;
-  if (count % 2 == 1 && address >= frozen_start.load(std::memory_order_relaxed) &&
-      address < frozen_end.load(std::memory_order_relaxed)) {
-    futex_wait(freezes, count, limit_ms);
-    return true;
+  // Terminates: each further round means that a freeze began or ended meanwhile.
+  for (;;) {
+    const std::uint32_t count = freezes.load(std::memory_order_acquire);
+    if (count == 0) return false;
+    if (count % 2 == 1 && address >= frozen_start.load(std::memory_order_relaxed) &&
+        address < frozen_end.load(std::memory_order_relaxed)) {
+      futex_wait(freezes, count, limit_ms);
+      return true;
+    }
+    // The freeze that caused the fault may already be over.
+    if (is_writable(round_down(address, page_size))) return true;
+    // The next one may have begun since the count was read.
+    std::atomic_thread_fence(
+        std::memory_order_acquire);  // pairs with the fence in freeze_writers()
+    if (freezes.load(std::memory_order_relaxed) == count) return false;
   }
-  // The freeze that caused the fault may already be over.
-  return is_writable(round_down(address, page_size));
 }
 
 std::size_t alternate_stack_bytes(const ucontext_t& context) {
@@ -129,6 +104,8 @@ void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessSignal 
 
 void freeze_writers(std::uintptr_t start, std::uintptr_t end) {
   if (!signals_are_taken()) take_signals(on_access_signal);
+  // A thread that sees the new range also sees that the previous freeze is over.
+  std::atomic_thread_fence(std::memory_order_release);
   frozen_start.store(start, std::memory_order_relaxed);
   frozen_end.store(end, std::memory_order_relaxed);
   freezes.fetch_add(1, std::memory_order_release);  // pairs with the acquire in was_frozen()

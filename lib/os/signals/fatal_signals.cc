@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "os/arch/cpu.h"
 #include "os/files/fd.h"
 #include "os/signals/kernel_signals.h"
 
@@ -16,14 +17,6 @@ namespace {
 
 // Written once, before the handlers are installed.
 bool (*installed_handler)(const FatalSignal&) = nullptr;
-
-std::uintptr_t instruction_of(const ucontext_t& context) {
-#if defined(__x86_64__)
-  return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
-#else
-  return static_cast<std::uintptr_t>(context.uc_mcontext.pc);
-#endif
-}
 
 // Bypasses the interposers: a child of vfork() would change what they remember for its parent.
 // Linux delivers the raised signal when the handler returns at the latest. A retry of the

@@ -376,16 +376,37 @@ std::uint64_t mask_to_await(std::uint64_t asked) {
   return mask;
 }
 
+namespace {
+
+bool is_child_of_vfork() {
+  return taken_here.load(std::memory_order_relaxed)->is_here() &&
+         taken_in.load(std::memory_order_relaxed) != ::getpid();
+}
+
+bool has_our_handler(int signal) {
+  struct sigaction current {};
+  return kernel_sigaction(signal, nullptr, &current) == 0 && is_ours(current);
+}
+
+}  // namespace
+
+// Before a child of vfork() executes a program it resets the signals that have handlers. Then its
+// faults would end it, so it sees the application's action while it has this file's handler, and
+// the default action, if the application has it, changes nothing. What else the child asks for is
+// Linux's, and not recorded for the parent.
 bool is_remembered(int signal) {
   if (!signals_are_taken() || find_taken(signal) == nullptr) return false;
-  const bool shares_memory = taken_here.load(std::memory_order_relaxed)->is_here();
-  return !shares_memory || taken_in.load(std::memory_order_relaxed) == ::getpid();
+  return !is_child_of_vfork() || has_our_handler(signal);
 }
 
 void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old) {
   RememberedAction& action = remembered(signal);
-  const Action before = asked != nullptr ? action.exchange(action_of(*asked)) : action.get();
-  if (asked != nullptr) install_current(signal);
+  const bool is_recorded = asked != nullptr && !is_child_of_vfork();
+  const Action before = is_recorded ? action.exchange(action_of(*asked)) : action.get();
+  if (is_recorded)
+    install_current(signal);
+  else if (asked != nullptr && !(before.is_default() && action_of(*asked).is_default()))
+    kernel_sigaction(signal, asked, nullptr);
   if (old == nullptr) return;
   *old = {};
   old->sa_sigaction = reinterpret_cast<void (*)(int, siginfo_t*, void*)>(before.handler);

@@ -3,38 +3,19 @@
 #ifndef WHERRY_CUDA_ROUNDING_H
 #define WHERRY_CUDA_ROUNDING_H
 
+#include "cpu.h"
+
 namespace wherry::kernels {
-
-/* As the bits of the processor's control word for vectors. */
-enum Rounding : unsigned {
-  round_down = 0x2000,
-  round_up = 0x4000,
-  round_to_zero = 0x6000,
-};
-
-/* The compiler neither knows the value nor moves what depends on it to the other side. */
-inline void pin(float& value) {
-  __asm__ volatile("" : "+x"(value));
-}
-inline void pin(double& value) {
-  __asm__ volatile("" : "+x"(value));
-}
-template <typename Integer>
-void pin(Integer& value) {
-  __asm__ volatile("" : "+r"(value));
-}
 
 /* The operation's result, rounded by the processor. */
 template <Rounding rounding, typename Operation, typename... T>
 auto rounded(const Operation& operation, T... values) {
-  unsigned before = 0;
-  __asm__ volatile("stmxcsr %0" : "=m"(before));
-  const unsigned during = (before & ~static_cast<unsigned>(round_to_zero)) | rounding;
-  __asm__ volatile("ldmxcsr %0" : : "m"(during));
+  const ControlWord before = ::wherry::kernels::control_word();
+  ::wherry::kernels::set_control_word((before & ~ControlWord{round_to_zero}) | rounding);
   (::wherry::kernels::pin(values), ...);
   auto result = operation(values...);
   ::wherry::kernels::pin(result);
-  __asm__ volatile("ldmxcsr %0" : : "m"(before));
+  ::wherry::kernels::set_control_word(before);
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "cpu.h"
 #include "threads.h"
 
 /* ---- The block ---- */
@@ -213,9 +214,9 @@ __device__ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value) {
 
 /* ---- Time ---- */
 
-/* Ticks of the processor's time-stamp counter, whose rate is about that of cudaDevAttrClockRate. */
+/* Ticks of the CPU's counter, whose rate is about that of cudaDevAttrClockRate. */
 inline long long clock64() {
-  return static_cast<long long>(__builtin_ia32_rdtsc());
+  return ::wherry::kernels::ticks();
 }
 inline unsigned long long globaltimer() {
   struct timespec now;
@@ -224,7 +225,7 @@ inline unsigned long long globaltimer() {
          static_cast<unsigned long long>(now.tv_nsec);
 }
 inline void __nanosleep(unsigned) {
-  __builtin_ia32_pause();
+  ::wherry::kernels::pause();
 }
 [[noreturn]] inline void __trap() {
   wherryKernelFailed(

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#if defined(__x86_64__) && defined(PR_SET_SYSCALL_USER_DISPATCH)
+#if defined(PR_SET_SYSCALL_USER_DISPATCH)  // headers of Linux 5.11 or later
 
 // The signal handler returns through this code, the only code whose system calls are never
 // intercepted. Linux checks the address behind the instruction, hence the no-op.
