@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
 
 #include "os/files/fd.h"
 
@@ -19,12 +21,16 @@ std::uint64_t mappings_max() {
 }
 
 std::uint64_t count_mappings(pid_t process) {
-  char path[32] = {};
-  std::snprintf(path, sizeof path, "/proc/%d/maps", static_cast<int>(process));
+  // A handler of SIGSEGV counts on the stack of a thread, which may be the smallest: snprintf()
+  // takes 2 KiB of it.
+  char path[32] = "/proc/";
+  char* const number_end =
+      std::to_chars(path + std::strlen(path), std::end(path), static_cast<int>(process)).ptr;
+  std::strcpy(number_end, "/maps");
   const Fd maps(::open(path, O_RDONLY | O_CLOEXEC));
   if (!maps) return 0;
   std::uint64_t lines = 0;
-  char buffer[2048];  // small enough for a small stack
+  char buffer[2048];
   for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
     lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
   return lines;
