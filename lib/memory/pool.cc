@@ -315,10 +315,15 @@ OpResult SparsePoolFile::fill_zero_small(PageSpan span) {
 
 int SparsePoolFile::merge(PageSpan block) {
   may_become_folio(block);
-  if (has_block_alias()) return -merge_pages(block_alias(block));
+  // Linux 6.1 merges only where a page table exists.
+  const auto merge_in = [](std::span<std::byte> pages) {
+    fetch(pages.first(page_size));
+    return -merge_pages(pages);
+  };
+  if (has_block_alias()) return merge_in(block_alias(block));
   int error = merge_window_->show(file_.fd_at(block.offset()), block.offset(), block.bytes(),
                                   FileWindow::Use::creating_huge_pages);
-  if (error == 0) error = -merge_pages(merge_window_->shown());
+  if (error == 0) error = merge_in(merge_window_->shown());
   merge_window_->hide();
   return error;
 }

@@ -16,7 +16,6 @@
 
 #include "os/files/file_io.h"
 #include "os/files/file_window.h"
-#include "os/memory/page_table.h"
 #include "os/process/permissions.h"
 #include "support/catch.h"
 #include "support/conditions.h"
@@ -92,8 +91,7 @@ TEST_CASE("without userfaultfd, only whole blocks become huge pages, and holes s
   const auto is_huge = [&](PageSpan span) {
     FileWindow window(block_size);
     REQUIRE(window.show(file, span.offset(), block_size, FileWindow::Use::reading) == 0);
-    return PageTable(0).entries_of(reinterpret_cast<std::uintptr_t>(window.shown().data())) ==
-           PageTable::Entries::huge;
+    return test::huge_entries(::getpid(), window.shown().data()) == block_size;
   };
   REQUIRE(pool.fill(first, data.data()));
   REQUIRE(pool.fill_zero(second));

@@ -18,6 +18,8 @@ START_LIMIT = 120
 # Now and then an emulated CPU stops while Linux starts; then the machine is started again.
 STARTS = 3
 
+DISK_BYTES = 256 << 20
+
 # Software emulation of a 64-bit PC. Without cmpxchg16b, whose emulation in QEMU 7.2 destroys flags:
 # Linux 6.12 then ends with a double fault in most starts.
 EMULATED_PC = ["-accel", "tcg,thread=multi", "-cpu", "max,cx16=off"]
@@ -30,7 +32,8 @@ mkdir -p /dev/shm
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /dev/shm
-chmod 1777 /dev/shm /tmp
+mount -t ext4 /dev/nvme0n1 /var/tmp
+chmod 1777 /dev/shm /tmp /var/tmp
 {environment}
 # The line is opened once: opening it while it is being closed fails (EAGAIN), and closing takes a
 # while.
@@ -203,7 +206,7 @@ def line(machine, command, mark):
 
 def build_initrd(machine, folder, commands, files, environment, mark):
     root = folder / "root"
-    for name in ("bin", "dev", "proc", "sys", "tmp", "etc"):
+    for name in ("bin", "dev", "proc", "sys", "tmp", "etc", "var/tmp"):
         (root / name).mkdir(parents=True)
     shutil.copy(machine.busybox, root / "bin/busybox")
     (root / "etc/passwd").write_text(USERS)
@@ -224,6 +227,17 @@ def build_initrd(machine, folder, commands, files, environment, mark):
                        stdout=out, check=True)
     shutil.rmtree(root)
     return image
+
+
+def disk_options(folder):
+    """A disk for /var/tmp: files in memory have no direct I/O before Linux 6.6. Debian's kernels
+    have the drivers of NVMe disks and of ext4 built in."""
+    disk = folder / "disk"
+    with disk.open("wb") as file:
+        file.truncate(DISK_BYTES)
+    subprocess.run(["/sbin/mke2fs", "-q", "-F", "-t", "ext4", disk], check=True)
+    return ["-drive", f"file={disk},if=none,id=disk,format=raw,cache=unsafe",
+            "-device", "nvme,drive=disk,serial=1"]
 
 
 def boot(machine, image, folder, mark, limit, start_limit):
@@ -248,7 +262,7 @@ def boot(machine, image, folder, mark, limit, start_limit):
         machine.qemu, *machine.options, "-kernel", machine.kernel, "-initrd", image,
         "-append", f"console={machine.console} panic=-1 quiet",
         "-display", "none", "-nodefaults", "-no-reboot",
-        "-serial", f"file:{console}", *machine.output_options(output),
+        "-serial", f"file:{console}", *machine.output_options(output), *disk_options(folder),
     ], stdin=subprocess.DEVNULL)
     try:
         in_time = ends_within(start_limit) or (beginning in text(output) and ends_within(limit))

@@ -38,8 +38,8 @@ MACHINE_LIMIT = {True: 900, False: 4 * 3600}
 # Seconds in which a machine with KVM starts and ends.
 KVM_LIMIT = 20
 
-# WHERRY_TEST_SCALE of the litmus tests in the long form, and of all others.
-LITMUS_SCALE = "0.05"
+# WHERRY_TEST_SCALE in the long form of the litmus tests and of held_test, and of all others.
+LONG_SCALE = "0.05"
 SCALE = {True: "0.001", False: "0.01"}
 
 # The short form: a test, or some cases of one.
@@ -123,7 +123,7 @@ class Build:
         test = self.tests[name]
         *words, last = test["cmd"]
         words.append(last + cases)  # Catch2's way to say `and`
-        scale = LITMUS_SCALE if name in LITMUS and not quick else SCALE[quick]
+        scale = LONG_SCALE if name in [*LITMUS, "held/held_test"] and not quick else SCALE[quick]
         settings = test["env"] | {"WHERRY_TEST_SCALE": scale} | environment
         return Program(name + suffix, emulated.Command(words, settings, PROGRAM_LIMIT[quick]),
                        files=self.files_of(name))

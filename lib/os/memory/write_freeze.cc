@@ -6,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/page.h"
 #include "base/patience.h"
 #include "os/memory/mapping.h"
 #include "os/signals/access_faults.h"
@@ -17,6 +18,20 @@ namespace {
 // after it has stopped none any more.
 std::atomic<std::uint64_t> begun{0};
 std::atomic<std::uint64_t> over{0};
+
+// Linux before 6.3 finds no memory to protect where the range has several mappings; a page has one.
+OpStatus protect_writes(const Userfaultfd& trap, AddressRange range) {
+  for (;;) {
+    const OpResult result = trap.write_protect(range.start, range.size());
+    if (result.status == OpStatus::gone && range.size() > page_size) break;
+    if (result.status != OpStatus::incomplete) return result.status;
+  }
+  for (std::uintptr_t page = range.start; page < range.end; page += page_size) {
+    const OpStatus status = protect_writes(trap, {page, page + page_size});
+    if (status != OpStatus::ok) return status;
+  }
+  return OpStatus::ok;
+}
 
 constexpr std::uint64_t watch_limit_ns = 10'000'000'000;
 constexpr std::chrono::microseconds watch_pause{50};
@@ -38,11 +53,7 @@ int WriteFreeze::freeze_by_userfaultfd() {
   if (const int error = populate_to_read(range_.start, range_.size())) return error;
   if (const int error = trap_->register_writes(range_.start, range_.size())) return error;
   registered_ = true;
-  for (;;) {
-    const OpResult result = trap_->write_protect(range_.start, range_.size());
-    if (result) return 0;
-    if (result.status != OpStatus::incomplete) return ENOMEM;
-  }
+  return protect_writes(*trap_, range_) == OpStatus::ok ? 0 : ENOMEM;
 }
 
 int WriteFreeze::freeze_by_protection() {
