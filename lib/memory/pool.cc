@@ -205,9 +205,9 @@ void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
     }
     done += result.bytes / page_size;
     if (result || result.bytes != 0) continue;
-    // A page of zeros is there. Somebody has read the hole through a mapping that does not trap (page
-    // protection does not keep forced reads out), or holds the page, so that Linux has cleared it
-    // instead of freeing it. It gets the contents, and stays.
+    // A page of zeros is there. Somebody has read the hole through a mapping that does not trap
+    // (page protection does not keep forced reads out), or holds the page, so that Linux has
+    // cleared it instead of freeing it. It gets the contents, and stays.
     const std::uint64_t offset = rest.offset();
     if (result.status == OpStatus::occupied &&
         write_at(file_.fd_at(offset), offset, {from, page_size}) == static_cast<int>(page_size)) {

@@ -168,7 +168,7 @@ class Packer:
         own = [folder.replace("$ORIGIN", "/" + str(path.parent.relative_to(self.machine.root)))
                for folders in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", said)
                for folder in folders.split(":")]
-        for name in re.findall(r"\(NEEDED\).*\[(.*)\]", said):
+        for name in re.findall(r"\((?:NEEDED|AUXILIARY)\).*\[(.*)\]", said):
             yield self.library(name, own, path)
 
     def library(self, name, own, program):
