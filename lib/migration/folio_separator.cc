@@ -29,7 +29,11 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
   const Folios folios = file.folios(span, block.state.at(owner).resident);
-  if (folios == Folios::apart) return OpStatus::ok;
+  if (folios == Folios::apart) {
+    // A huge page that leaves as a whole, holders and all: what comes next is not held.
+    if ((block.state.at(owner).resident - PageMask::of(run)).none()) held_.ended(block.index);
+    return OpStatus::ok;
+  }
   // A copy that is under way uses entries and references of its own.
   if (!(block.state.in_flight() - PageMask::of(run)).none()) return OpStatus::incomplete;
   const bool may_stay = departure.if_held == IfHeld::stay;

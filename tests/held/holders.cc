@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -256,6 +257,32 @@ class SpliceHold final : public PipeHold {
   const Pipe second_;
 };
 
+// Since 5.18 Linux returns the pages of a packet on the CPU that has sent it. Where another CPU reads
+// the packet, they wait there until that CPU receives the next one: here it does.
+void receive_on_each_cpu() {
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  cpu_set_t all;
+  if (::bind(socket, any, bytes) != 0 || ::getsockname(socket, any, &bytes) != 0 ||
+      ::sched_getaffinity(0, sizeof all, &all) != 0)
+    missing("packets to this machine");
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    char packet = 0;
+    if (::sched_setaffinity(0, sizeof one, &one) == 0 &&
+        ::sendto(socket, &packet, 1, 0, any, bytes) == 1)
+      (void)::recv(socket, &packet, 1, 0);
+  }
+  (void)::sched_setaffinity(0, sizeof all, &all);
+}
+
 // Two ends of a connection. What is sent stays with the sender until the receiver reads: its window
 // has space for less than a page.
 struct Connection {
@@ -293,6 +320,7 @@ class SocketHold final : public PipeHold {
     connection_.widen();
     const Buffer found = make_buffer(order().bytes);
     read_all(connection_.receiver, found.get(), sent_);
+    receive_on_each_cpu();
     read_all(first().out, reinterpret_cast<std::byte*>(found.get()) + sent_, order().bytes - sent_);
     seen.add(found.get(), order().first, words(), order().salt);
   }
@@ -336,6 +364,7 @@ class ZerocopyHold final : public Hold {
     connection_.widen();
     const Buffer found = make_buffer(order().bytes);
     read_all(connection_.receiver, found.get(), sent_);
+    receive_on_each_cpu();
     seen.add(found.get(), order().first, sent_ / sizeof(std::uint64_t), order().salt);
   }
 

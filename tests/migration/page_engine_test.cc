@@ -406,6 +406,7 @@ TEST_CASE("a part of a huge page that somebody holds stays, with its contents an
   SECTION("a whole block leaves all the same") {
     CHECK(s.migrate(all, host, device).status == OpStatus::ok);
     CHECK(s.machine.at(1).value({33}) == 1033);
+    CHECK(s.engine.separator().retry_at(first_block) == 0);
     s.check();
   }
   SECTION("memory that is freed stays, without entries, until it is let go") {
