@@ -69,7 +69,7 @@ class Programs:
 
     def check_link(self):
         needed = run(["readelf", "-d", self.build("unused", "-Wl,--as-needed", "-lwherry")])
-        self.report("linked with --as-needed -lwherry", needed if "wherry" in needed else None)
+        self.report("linked with --as-needed -lwherry", needed if "libwherry" in needed else None)
 
     def check_start(self):
         """cuInit in a program that loads the library, with and without the interposers."""
