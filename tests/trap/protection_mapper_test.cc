@@ -316,8 +316,8 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   // Small pages first: all are mapped, and none by a huge entry.
   for (std::uint64_t half : {0u, 256u}) REQUIRE(s.pool.fill_zero({block.first + half, 256}));
   // Before Linux 6.7 nothing tells how a block is mapped, and the mapper trusts Linux.
-  const bool is_told = entries().has_value();
-  CHECK(s.mapper.map_whole(block).status == (is_told ? OpStatus::occupied : OpStatus::ok));
+  const OpStatus left_small = entries().has_value() ? OpStatus::occupied : OpStatus::ok;
+  CHECK(s.mapper.map_whole(block).status == left_small);
   CHECK(s.rights(block.first) == "rw-");
   if (const int refused = s.pool.merge(block)) {
     INFO("errno " << refused);
@@ -327,7 +327,7 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   *reinterpret_cast<int*>(s.at(block.first)) = 5;  // through a small entry
   if (linux_is_older_than(6, 14)) {
     // Linux cannot free the page table with the small entries, and fills it.
-    CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
+    CHECK(s.mapper.map_whole(block).status == left_small);
     CHECK(*reinterpret_cast<int*>(s.at(block.first)) == 5);
     return;
   }
