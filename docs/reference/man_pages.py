@@ -17,7 +17,8 @@ import time
 COMMENT = re.compile(r"^/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 DECLARATION = re.compile(r"^(?:CUresult|const char\*) (?:CUDAAPI )?(\w+)\([^;]*\);",
                          re.DOTALL | re.MULTILINE)
-ENTRY = re.compile(r"^  (\S.*)$")
+# An entry of a part, not the continuation of one. CLI11 2.5 and later indent long names by ten.
+ENTRY = re.compile(r" {2,10}(\S.*)")
 
 EXIT_CODES = """\
 .SH EXIT STATUS
@@ -62,14 +63,17 @@ class Help:
         self.commands = commands
         printed = subprocess.run([tool, *commands, "--help"], capture_output=True, text=True,
                                  check=True).stdout
-        before, _, after = printed.partition("Usage: ")
+        words = " ".join(["wherry", *commands])
+        before, self.usage, after = re.fullmatch(
+            rf"(.*?)^(?:Usage: )?({re.escape(words)} \[OPTIONS\].*?)$(.*)", printed,
+            re.DOTALL | re.MULTILINE).groups()
         self.description = " ".join(before.split())
-        self.usage, *lines = after.splitlines()
         self.parts = {}
         entries = None
-        for line in lines:
+        for line in after.splitlines():
+            line = re.sub(r",\s+--", ",--", line.rstrip())
             if line and not line.startswith(" "):
-                entries = self.parts.setdefault(line.rstrip(":"), [])
+                entries = self.parts.setdefault(line.rstrip(":").capitalize(), [])
             elif entry := ENTRY.match(line):
                 name, _, said = entry[1].partition("  ")
                 entries.append([name, said.strip()])

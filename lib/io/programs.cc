@@ -3,6 +3,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cerrno>
 

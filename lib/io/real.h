@@ -15,6 +15,8 @@ struct Name {
   constexpr Name(const char (&given)[size]) { std::copy_n(given, size, text); }
   char text[size];
 };
+template <std::size_t size>
+Name(const char (&)[size]) -> Name<size>;
 
 template <Name name, typename Function>
 class Real {

@@ -1,5 +1,7 @@
 #include "stress/model_lane.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
