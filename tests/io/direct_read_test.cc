@@ -368,6 +368,8 @@ TEST_CASE("pieces of a direct read may be in any memory, with any alignment", "[
         };
         const Result expected = read(false);
         const Result found = read(true);
+        // Some versions of Linux examine the address of an empty piece, too.
+        if (shape.bytes[0] == 0 && expected.returned < 0) continue;
         expect(found == expected, "readv of " + std::to_string(shape.bytes[0]) + " and " +
                                       std::to_string(shape.bytes[1]) + ": " + found.describe() +
                                       "; ordinary: " + expected.describe());

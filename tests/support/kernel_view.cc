@@ -4,6 +4,7 @@
 #include <numaif.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/descriptors.h"
@@ -295,6 +297,14 @@ std::uint64_t huge_entries(pid_t process, const void* address) {
     if (one.line.start - one.line.offset == found->line.start - found->line.offset)
       bytes += one.huge_bytes;
   return bytes;
+}
+
+bool merges_entries() {
+  utsname names{};
+  unsigned major = 0, minor = 0;
+  if (::uname(&names) != 0 || std::sscanf(names.release, "%u.%u", &major, &minor) != 2)
+    no_answer("uname");
+  return std::pair(major, minor) >= std::pair(6u, 14u);
 }
 
 std::optional<std::string> fillable_hole(pid_t process, int processors) {

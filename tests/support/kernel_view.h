@@ -84,6 +84,9 @@ std::optional<bool> is_in_huge_page(std::uint64_t frame);
 // contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);
 
+// Whether Linux makes one entry for a huge page where small entries were before (since 6.14).
+bool merges_entries();
+
 // A place where Linux may fill a hole of a pool with zeros in the background, because a mapping of
 // the process permits huge pages and the pool holds only a part of the 2 MiB; nothing if there is
 // none. Only a userfaultfd keeps Linux from that.

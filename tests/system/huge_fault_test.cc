@@ -70,11 +70,12 @@ std::uint64_t settled_huge_entries_of(int processor, const Blocks& memory) {
   return seen;
 }
 
-// Whether the processor comes to map all blocks by one entry each. A thread goes on as soon as the
-// pages are there, and meanwhile the handler maps them.
+// Whether the processor comes to map all blocks by one entry each, where Linux can. A thread goes
+// on as soon as the pages are there, and meanwhile the handler maps them.
 bool comes_to_map_whole(int processor, const Blocks& memory, std::uint64_t entries_before) {
-  return comes_true(
-      [&] { return huge_entries_of(processor, memory) == entries_before + blocks * block_bytes; });
+  return !merges_entries() || comes_true([&] {
+    return huge_entries_of(processor, memory) == entries_before + blocks * block_bytes;
+  });
 }
 
 // By what a prefetch does.
