@@ -77,6 +77,27 @@ int SparsePoolFile::punch(PageSpan span) {
   return error;
 }
 
+int SparsePoolFile::punch_from_full_block(PageSpan span) {
+  if (!views_permit_huge_pages()) return punch(span);
+  // Linux clears a part of a huge page where it is. Nobody holds this one: Linux merges no held
+  // pages, and removes all entries for what it merges. But Linux cannot split a huge page while it
+  // makes it. Then the pages of the part stay in the file, and the next punch removes them.
+  constexpr int attempts_max = 1000;
+  int error = file_.punch(span.offset(), span.bytes());
+  for (int attempt = 1; error == 0 && attempt < attempts_max && !holds_none(span); ++attempt)
+    error = file_.punch(span.offset(), span.bytes());
+  if (error != 0) return error;
+  // Since 6.16 Linux leaves the rest of a huge page in folios that are as large as possible. One of
+  // these two pages is in the largest.
+  const PageSpan block = block_span(block_of(span.first));
+  for (const PageIndex page : {block.first + 1, block.end() - 1})
+    if (!span.contains(page) &&
+        place_of(page).value_or(PageFrames::Place::alone) != PageFrames::Place::alone)
+      folio_map_.created(block);
+  if (holds_none(span)) folio_map_.separated(span);
+  return 0;
+}
+
 // ---- folios
 
 Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
@@ -177,7 +198,8 @@ OpStatus SparsePoolFile::rebuild(PageSpan span, const PageMask& resident) {
   if (read_at(file_.fd_at(span.offset()), span.offset(), contents) !=
       static_cast<int>(span.bytes()))
     return OpStatus::no_memory;
-  const int error = punch(span);
+  const bool is_part_of_full = span.count < pages_per_block && resident == ~PageMask{};
+  const int error = is_part_of_full ? punch_from_full_block(span) : punch(span);
   WHERRY_CHECK(error == 0, "a part of a pool cannot be freed: errno {}", error);
   const BlockIndex block = block_of(span.first);
   for (const PageRun run : runs_of(resident & PageMask::of(run_in_block(block, span)))) {
@@ -315,9 +337,9 @@ OpResult SparsePoolFile::fill_zero_small(PageSpan span) {
 
 int SparsePoolFile::merge(PageSpan block) {
   may_become_folio(block);
-  // Linux 6.1 merges only where a page table exists.
-  const auto merge_in = [](std::span<std::byte> pages) {
-    fetch(pages.first(page_size));
+  const auto merge_in = [this](std::span<std::byte> pages) {
+    // Linux 6.1 merges only where a page table exists. The access may fill a hole.
+    if (!filler_) fetch(pages.first(page_size));
     return -merge_pages(pages);
   };
   if (has_block_alias()) return merge_in(block_alias(block));

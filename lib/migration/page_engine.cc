@@ -80,10 +80,10 @@ OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from
         break;
       case OpStatus::occupied:
         count(target.counters.false_residency);
-        punch(target, {span.first + done, 1});
+        punch(target, {span.first + done, 1}, {});
         break;
       case OpStatus::process_gone:
-        if (done != 0) punch(target, {span.first, done});
+        if (done != 0) punch(target, {span.first, done}, {});
         return {OpStatus::process_gone, 0};
       default:
         return {result.status, done * page_size};
@@ -101,9 +101,11 @@ OpResult PageEngine::copy(const LockedBlock& block, PageRun run, ProcessorMemory
   });
 }
 
-void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
+void PageEngine::punch(ProcessorMemory& owner, PageSpan span, const PageMask& held) const {
+  const bool is_part_of_full = span.count < pages_per_block && held == ~PageMask{};
   // Linux frees pages of an in-memory file without needing memory, so an error means a wrong call.
-  const int error = owner.file.punch(span);
+  const int error =
+      is_part_of_full ? owner.file.punch_from_full_block(span) : owner.file.punch(span);
   WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count,
                span.first.value, owner.id.index, error);
 }
@@ -187,7 +189,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
     // 3. The old copy goes, and with it every mapping of it, in every process.
-    punch(source, block.span_of(done));
+    punch(source, block.span_of(done), block.state.at(from).resident);
     // 4. The state, before another thread can act on the new place.
     account_move(block, done, from, to, reservation, motive.cause);
     if (entered) block.state.mapped(to, done, false);
@@ -259,7 +261,7 @@ OpStatus PageEngine::complete_transfer(const LockedBlock& block, const InFlightT
       undo_transfer(block, transfer);
       return status;
     }
-    punch(at(from), span);
+    punch(at(from), span, block.state.at(from).resident);
   }
   switch (kind) {
     case PageTransfer::Kind::move:
@@ -322,7 +324,7 @@ void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer
 }
 
 void PageEngine::undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
-  punch(at(transfer.to), block.span_of(transfer.run));
+  punch(at(transfer.to), block.span_of(transfer.run), {});
   if (transfer.kind != PageTransfer::Kind::create)
     entries_.allow_writes_if_alone(block, transfer.run, transfer.from);
 }
@@ -344,11 +346,12 @@ void PageEngine::end_byte_transfer(const LockedBlock& block, const PageMask& pag
 PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages,
                               const FolioSeparator::Departure& departure) {
   const Processor p = departure.owner;
+  const PageMask& held = block.state.at(p).resident;
   PageMask out;
-  for (const PageRun run : runs_of(pages & block.state.at(p).resident)) {
+  for (const PageRun run : runs_of(pages & held)) {
     if (separator_.separate(block, run, departure) != OpStatus::ok) continue;
     entries_.unmap_everywhere(block, PageMask::of(run), p);
-    punch(at(p), block.span_of(run));
+    punch(at(p), block.span_of(run), held - out);
     recorder_.record({EventKind::invalidate, departure.cause, p, {}}, block.index, run);
     out |= PageMask::of(run);
   }

@@ -186,7 +186,8 @@ class PageEngine {
   // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
   // its state permits that. A page that cannot be entered now is entered by the next fault on it.
   void enter_arrived(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  void punch(ProcessorMemory& owner, PageSpan span) const;
+  // `held`: what the owner's pool holds of the block, these pages among it.
+  void punch(ProcessorMemory& owner, PageSpan span, const PageMask& held) const;
   // The bookkeeping of a completed operation. `reservation` pays for the pages.
   void account_creation(const LockedBlock& block, PageRun run, Processor p,
                         Reservation& reservation) REQUIRES(block.state.lock);

@@ -257,8 +257,8 @@ class SpliceHold final : public PipeHold {
   const Pipe second_;
 };
 
-// Since 5.18 Linux returns the pages of a packet on the CPU that has sent it. Where another CPU reads
-// the packet, they wait there until that CPU receives the next one: here it does.
+// Since 5.18 Linux returns the pages of a packet on the CPU that has sent it. Where another CPU
+// reads the packet, they wait there until that CPU receives the next one: here it does.
 void receive_on_each_cpu() {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

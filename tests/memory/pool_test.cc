@@ -11,11 +11,13 @@
 #include <future>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <thread>
 #include <vector>
 
 #include "os/files/file_io.h"
 #include "os/files/file_window.h"
+#include "os/memory/page_frames.h"
 #include "os/process/permissions.h"
 #include "support/catch.h"
 #include "support/conditions.h"
@@ -179,6 +181,44 @@ TEST_CASE(
   const PageSpan together = pool.folios_around({{20}, 4});
   CHECK(together.first == PageIndex{0});
   CHECK(together.count == pages_per_block);
+}
+
+// The punch meets Linux in each moment of the merge.
+TEST_CASE("a part of a full block leaves while Linux merges the block, and is known to have left") {
+  SparsePoolFile pool("pool-test", block_size, HugePages::if_possible, permissions().userfaultfd());
+  if (!pool.views_permit_huge_pages()) {
+    WARN("skipped: Linux merges no pages of pools in the background here");
+    return;
+  }
+  const std::vector<std::byte> data(block_size, std::byte{7});
+  const PageSpan whole = block_span({0});
+  const PageSpan part{{0}, 16};
+  const PageSpan beside{{16}, 16};
+  const PageMask all = ~PageMask{};
+  std::mt19937_64 random(seed());
+  for (std::uint64_t round = 0; round < scaled(1000); ++round) {
+    for (unsigned page = 0; page < pages_per_block; ++page)
+      REQUIRE(pool.fill({{page}, 1}, data.data()));
+    std::atomic<bool> begun{false};
+    std::thread merging([&] {
+      begun = true;
+      (void)pool.merge(whole);
+    });
+    while (!begun) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 800);
+    while (std::chrono::steady_clock::now() < end) continue;
+    if (pool.folios(part, all) != Folios::apart) REQUIRE(pool.rebuild(whole, all) == OpStatus::ok);
+    REQUIRE(pool.punch_from_full_block(part) == 0);
+    merging.join();
+    REQUIRE(pool.file().first_data(0, block_size) >= part.bytes());
+    // A page that shares a folio with another one beyond the place where the next part ends.
+    const std::byte* const further = pool.alias({beside.end()});
+    (void)*const_cast<const volatile std::byte*>(further);
+    if (PageFrames().place_of(reinterpret_cast<std::uintptr_t>(further)) ==
+        PageFrames::Place::further)
+      REQUIRE(pool.folios(beside, all - PageMask::of({0, 16})) != Folios::apart);
+    REQUIRE(pool.punch(whole) == 0);
+  }
 }
 
 TEST_CASE("a block is filled while a write of another block holds the file's lock") {

@@ -155,6 +155,10 @@ class TroubledPool final : public impl::PoolFile {
     const Trouble trouble = injector_.trouble_for(Step::punch, processor_);
     return with_delay(injector_, trouble, [&] { return real_.punch(span); });
   }
+  int punch_from_full_block(PageSpan span) override {
+    const Trouble trouble = injector_.trouble_for(Step::punch, processor_);
+    return with_delay(injector_, trouble, [&] { return real_.punch_from_full_block(span); });
+  }
   void left(PageSpan span) override { real_.left(span); }
   impl::Folios folios(PageSpan span, const impl::PageMask& resident) override {
     return real_.folios(span, resident);

@@ -148,8 +148,10 @@ class Root:
 
     def prepare(self):
         """The folder becomes a system with all packages, unless it is one."""
-        wanted = hashlib.sha256((CHECKOUT / "tools/packages.txt").read_bytes()).hexdigest()
-        wanted += f" {self._bare().stat().st_mtime_ns}"
+        listed = subprocess.run(
+            ["git", "-c", f"safe.directory={CHECKOUT}", "-C", CHECKOUT, "show",
+             "HEAD:tools/packages.txt"], check=True, capture_output=True).stdout
+        wanted = f"{hashlib.sha256(listed).hexdigest()} {self._bare().stat().st_mtime_ns}"
         ready = self.cache / f"{self.folder.name}.ready"
         if ready.exists() and ready.read_text() == wanted:
             self.log.write_text("")

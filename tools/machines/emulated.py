@@ -5,6 +5,7 @@ The programs write to a second serial line, so that Linux's messages on the firs
 
 import dataclasses
 import functools
+import os
 import pathlib
 import re
 import secrets
@@ -32,7 +33,7 @@ mkdir -p /dev/shm
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /dev/shm
-mount -t ext4 /dev/nvme0n1 /var/tmp
+mount -t ext4 /dev/nvme0n1 /var/tmp 2>/dev/null || mount -t tmpfs tmpfs /var/tmp
 chmod 1777 /dev/shm /tmp /var/tmp
 {environment}
 # The line is opened once: opening it while it is being closed fails (EAGAIN), and closing takes a
@@ -230,12 +231,15 @@ def build_initrd(machine, folder, commands, files, environment, mark):
 
 
 def disk_options(folder):
-    """A disk for /var/tmp: files in memory have no direct I/O before Linux 6.6. Debian's kernels
-    have the drivers of NVMe disks and of ext4 built in."""
+    """A disk for /var/tmp, where one can be made: files in memory have no direct I/O before Linux
+    6.6. Debian's kernels have the drivers of NVMe disks and of ext4 built in."""
+    maker = shutil.which("mke2fs", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    if not maker:
+        return []
     disk = folder / "disk"
     with disk.open("wb") as file:
         file.truncate(DISK_BYTES)
-    subprocess.run(["/sbin/mke2fs", "-q", "-F", "-t", "ext4", disk], check=True)
+    subprocess.run([maker, "-q", "-F", "-t", "ext4", disk], check=True)
     return ["-drive", f"file={disk},if=none,id=disk,format=raw,cache=unsafe",
             "-device", "nvme,drive=disk,serial=1"]
 
@@ -259,7 +263,7 @@ def boot(machine, image, folder, mark, limit, start_limit):
             return False
 
     process = subprocess.Popen([
-        machine.qemu, *machine.options, "-kernel", machine.kernel, "-initrd", image,
+        "setpriv", "--pdeathsig=KILL", machine.qemu, *machine.options, "-kernel", machine.kernel, "-initrd", image,
         "-append", f"console={machine.console} panic=-1 quiet",
         "-display", "none", "-nodefaults", "-no-reboot",
         "-serial", f"file:{console}", *machine.output_options(output), *disk_options(folder),
