@@ -263,7 +263,8 @@ def boot(machine, image, folder, mark, limit, start_limit):
             return False
 
     process = subprocess.Popen([
-        "setpriv", "--pdeathsig=KILL", machine.qemu, *machine.options, "-kernel", machine.kernel, "-initrd", image,
+        "setpriv", "--pdeathsig=KILL", machine.qemu, *machine.options,
+        "-kernel", machine.kernel, "-initrd", image,
         "-append", f"console={machine.console} panic=-1 quiet",
         "-display", "none", "-nodefaults", "-no-reboot",
         "-serial", f"file:{console}", *machine.output_options(output), *disk_options(folder),
