@@ -33,6 +33,8 @@ ssize_t drain_parts(const iovec* pieces, std::size_t count, off64_t offset, cons
   std::size_t done = 0;
   do {
     const std::size_t asked = own.take(pieces, count, done, std::min(part, all - done));
+    // A message is sent as a whole.
+    if (part == all && asked < all) return call(const_cast<iovec*>(pieces), count, offset);
     own.collect();
     const off64_t at =
         offset == at_file_position ? at_file_position : offset + static_cast<off64_t>(done);

@@ -2,6 +2,8 @@
 // it is repeated after EFAULT, and each argument that is an address in managed memory is accessed
 // before: std::atomic's waits are such calls. Calls of Wherry's libraries concern managed memory on
 // purpose.
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -25,13 +27,16 @@ const void* pointer_in(Word word) {
   return reinterpret_cast<const void*>(word);
 }
 
+// Of larger numbers it is not likely that they are lengths.
+constexpr Word length_max = Word{16} << 20;
+
 // The next argument is the length, if it is any of them.
 bool prepare_arguments(const Arguments& arguments) {
   bool managed = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Word length = i + 1 < arguments.size() ? arguments[i + 1] : 0;
-    managed |=
-        prepare(pointer_in(arguments[i]), std::max<Word>(length, least_bytes), Access::write);
+    const Word next = i + 1 < arguments.size() ? arguments[i + 1] : 0;
+    const Word length = next <= length_max ? std::max<Word>(next, least_bytes) : least_bytes;
+    managed |= prepare(pointer_in(arguments[i]), length, Access::write);
   }
   return managed;
 }
@@ -39,6 +44,13 @@ bool prepare_arguments(const Arguments& arguments) {
 [[gnu::noinline]] long call_served(Syscall* real, long number, const Arguments& a) {
   return call_prepared([&] { return prepare_arguments(a); },
                        [&] { return real(number, a[0], a[1], a[2], a[3], a[4], a[5]); });
+}
+
+// Calls about the place of pages, which take addresses and access nothing there, or little.
+bool is_about_pages(long number) {
+  constexpr std::array numbers{SYS_mbind,   SYS_get_mempolicy, SYS_move_pages, SYS_madvise,
+                               SYS_mincore, SYS_munmap,        SYS_mprotect};
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
 }  // namespace
@@ -52,7 +64,8 @@ long io_syscall(long number, Word a, Word b, Word c, Word d, Word e, Word f) {
   const Arguments arguments{a, b, c, d, e, f};
   const bool may_use = std::any_of(arguments.begin(), arguments.end(),
                                    [](Word word) { return may_be_managed(pointer_in(word)); });
-  if (!may_use || is_own_code(__builtin_return_address(0))) return real(number, a, b, c, d, e, f);
+  if (!may_use || is_about_pages(number) || is_own_code(__builtin_return_address(0)))
+    return real(number, a, b, c, d, e, f);
   return call_served(real, number, arguments);
 }
 

@@ -36,6 +36,11 @@ std::size_t answer_bytes(unsigned long request) {
 
 using Accept = int(int, void*, socklen_t*);
 
+bool concerns_answer(const void* address, const socklen_t* bytes) {
+  return prepares() && address != nullptr && bytes != nullptr &&
+         (is_managed(address, 1) || is_managed(bytes, sizeof *bytes));
+}
+
 template <typename Real>
 int accept_managed(const Real& real, void* address, socklen_t* bytes) {
   sockaddr_storage own;
@@ -80,18 +85,19 @@ WHERRY_IO_SERVED(int, epoll_pwait,
                  in(mask))
 WHERRY_IO_SERVED(int, pipe, (int* files), (files), out(files, 2 * sizeof *files))
 WHERRY_IO_SERVED(int, pipe2, (int* files, int flags), (files, flags), out(files, 2 * sizeof *files))
-WHERRY_IO_SERVED(ssize_t, sendfile, (int to, int from, off_t* offset, std::size_t bytes),
-                 (to, from, offset, bytes), out(offset))
-WHERRY_IO_SERVED(ssize_t, sendfile64, (int to, int from, off64_t* offset, std::size_t bytes),
-                 (to, from, offset, bytes), out(offset))
-WHERRY_IO_SERVED(ssize_t, copy_file_range,
-                 (int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t bytes,
-                  unsigned flags),
-                 (from, from_offset, to, to_offset, bytes, flags), out(from_offset), out(to_offset))
-WHERRY_IO_SERVED(ssize_t, splice,
-                 (int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t bytes,
-                  unsigned flags),
-                 (from, from_offset, to, to_offset, bytes, flags), out(from_offset), out(to_offset))
+WHERRY_IO_WITH_STAND_INS(ssize_t, sendfile, (int to, int from, off_t* offset, std::size_t bytes),
+                         (to, from, offset, bytes))
+WHERRY_IO_WITH_STAND_INS(ssize_t, sendfile64,
+                         (int to, int from, off64_t* offset, std::size_t bytes),
+                         (to, from, offset, bytes))
+WHERRY_IO_WITH_STAND_INS(ssize_t, copy_file_range,
+                         (int from, off64_t* from_offset, int to, off64_t* to_offset,
+                          std::size_t bytes, unsigned flags),
+                         (from, from_offset, to, to_offset, bytes, flags))
+WHERRY_IO_WITH_STAND_INS(ssize_t, splice,
+                         (int from, off64_t* from_offset, int to, off64_t* to_offset,
+                          std::size_t bytes, unsigned flags),
+                         (from, from_offset, to, to_offset, bytes, flags))
 // Passed as any further argument is, in a register. Numbers are no addresses of managed memory.
 WHERRY_IO_SERVED(int, ioctl, (int file, unsigned long request, void* argument),
                  (file, request, argument), out(argument, answer_bytes(request)))
@@ -112,10 +118,28 @@ WHERRY_IO_SERVED(int, getpeername, (int file, void* address, socklen_t* bytes),
 WHERRY_IO_SERVED(int, setsockopt,
                  (int file, int level, int option, const void* value, socklen_t bytes),
                  (file, level, option, value, bytes), in(value, bytes))
-WHERRY_IO_SERVED(int, getsockopt, (int file, int level, int option, void* value, socklen_t* bytes),
-                 (file, level, option, value, bytes), out(value, 256), out(bytes))
 WHERRY_IO_SERVED(int, socketpair, (int domain, int type, int protocol, int* files),
                  (domain, type, protocol, files), out(files, 2 * sizeof *files))
+
+int io_getsockopt(int, int, int, void*, socklen_t*) WHERRY_IO_STANDS_FOR("getsockopt");
+
+// Some options are cleared when they are read.
+int io_getsockopt(int file, int level, int option, void* value, socklen_t* bytes) {
+  const auto real = Real<"getsockopt", int(int, int, int, void*, socklen_t*)>::get();
+  if (!concerns_answer(value, bytes)) return real(file, level, option, value, bytes);
+  char own[1024];
+  const socklen_t room = *bytes;
+  if (room > sizeof own)
+    return call_with_managed<int>({out(value, room), out(bytes)},
+                                  [&] { return real(file, level, option, value, bytes); });
+  std::memcpy(own, value, room);
+  socklen_t own_bytes = room;
+  const int result = real(file, level, option, own, &own_bytes);
+  if (result < 0) return result;
+  std::memcpy(value, own, std::min(room, own_bytes));
+  *bytes = own_bytes;
+  return result;
+}
 
 int io_accept(int, void*, socklen_t*) WHERRY_IO_STANDS_FOR("accept");
 int io_accept4(int, void*, socklen_t*, int) WHERRY_IO_STANDS_FOR("accept4");
@@ -123,81 +147,42 @@ int io_accept4(int, void*, socklen_t*, int) WHERRY_IO_STANDS_FOR("accept4");
 // A connection that was accepted is closed if its address cannot be stored.
 int io_accept(int file, void* address, socklen_t* bytes) {
   const auto real = Real<"accept", Accept>::get();
-  if (address == nullptr || !concerns_managed(static_cast<char*>(address), bytes))
-    return real(file, address, bytes);
+  if (!concerns_answer(address, bytes)) return real(file, address, bytes);
   return accept_managed([&](void* own, socklen_t* room) { return real(file, own, room); }, address,
                         bytes);
 }
 int io_accept4(int file, void* address, socklen_t* bytes, int flags) {
   const auto real = Real<"accept4", int(int, void*, socklen_t*, int)>::get();
-  if (address == nullptr || !concerns_managed(static_cast<char*>(address), bytes))
-    return real(file, address, bytes, flags);
+  if (!concerns_answer(address, bytes)) return real(file, address, bytes, flags);
   return accept_managed([&](void* own, socklen_t* room) { return real(file, own, room, flags); },
                         address, bytes);
 }
 
 // Processes: what Linux says of a child's end it says once.
-pid_t io_wait(int*) WHERRY_IO_STANDS_FOR("wait");
-pid_t io_waitpid(pid_t, int*, int) WHERRY_IO_STANDS_FOR("waitpid");
-pid_t io_wait3(int*, int, rusage*) WHERRY_IO_STANDS_FOR("wait3");
-pid_t io_wait4(pid_t, int*, int, rusage*) WHERRY_IO_STANDS_FOR("wait4");
-int io_waitid(idtype_t, id_t, siginfo_t*, int) WHERRY_IO_STANDS_FOR("waitid");
-
-pid_t io_wait(int* status) {
-  return io_waitpid(-1, status, 0);
-}
-pid_t io_waitpid(pid_t child, int* status, int flags) {
-  const auto real = Real<"waitpid", pid_t(pid_t, int*, int)>::get();
-  if (!concerns_managed(status)) return real(child, status, flags);
-  StandIn own(status);
-  return real(child, own.get(), flags);
-}
-pid_t io_wait3(int* status, int flags, rusage* usage) {
-  return io_wait4(-1, status, flags, usage);
-}
-pid_t io_wait4(pid_t child, int* status, int flags, rusage* usage) {
-  const auto real = Real<"wait4", pid_t(pid_t, int*, int, rusage*)>::get();
-  if (!concerns_managed(status, usage)) return real(child, status, flags, usage);
-  StandIn own_status(status);
-  StandIn own_usage(usage);
-  return real(child, own_status.get(), flags, own_usage.get());
-}
-int io_waitid(idtype_t kind, id_t child, siginfo_t* about, int flags) {
-  const auto real = Real<"waitid", int(idtype_t, id_t, siginfo_t*, int)>::get();
-  if (!concerns_managed(about)) return real(kind, child, about, flags);
-  StandIn own(about);
-  return real(kind, child, own.get(), flags);
-}
+WHERRY_IO_WITH_STAND_INS(pid_t, wait, (int* status), (status))
+WHERRY_IO_WITH_STAND_INS(pid_t, waitpid, (pid_t child, int* status, int flags),
+                         (child, status, flags))
+WHERRY_IO_WITH_STAND_INS(pid_t, wait3, (int* status, int flags, rusage* usage),
+                         (status, flags, usage))
+WHERRY_IO_WITH_STAND_INS(pid_t, wait4, (pid_t child, int* status, int flags, rusage* usage),
+                         (child, status, flags, usage))
+WHERRY_IO_WITH_STAND_INS(int, waitid, (idtype_t kind, id_t child, siginfo_t* about, int flags),
+                         (kind, child, about, flags))
 
 // Time. Linux stores how much is left when a signal has ended the sleep.
-int io_nanosleep(const timespec*, timespec*) WHERRY_IO_STANDS_FOR("nanosleep");
-int io_clock_nanosleep(clockid_t, int, const timespec*, timespec*)
-    WHERRY_IO_STANDS_FOR("clock_nanosleep");
-
-int io_nanosleep(const timespec* length, timespec* rest) {
-  const auto real = Real<"nanosleep", int(const timespec*, timespec*)>::get();
-  if (!concerns_managed(length, rest)) return real(length, rest);
-  const timespec own_length = *length;
-  StandIn own(rest);
-  return real(&own_length, own.get());
-}
-int io_clock_nanosleep(clockid_t clock, int flags, const timespec* until, timespec* rest) {
-  const auto real = Real<"clock_nanosleep", int(clockid_t, int, const timespec*, timespec*)>::get();
-  if (!concerns_managed(until, rest)) return real(clock, flags, until, rest);
-  const timespec own_until = *until;
-  StandIn own(rest);
-  return real(clock, flags, &own_until, own.get());
-}
-
+WHERRY_IO_WITH_STAND_INS(int, nanosleep, (const timespec* length, timespec* rest), (length, rest))
+WHERRY_IO_WITH_STAND_INS(int, clock_nanosleep,
+                         (clockid_t clock, int flags, const timespec* until, timespec* rest),
+                         (clock, flags, until, rest))
 WHERRY_IO_SERVED(int, clock_gettime, (clockid_t clock, timespec* time), (clock, time), out(time))
 WHERRY_IO_SERVED(int, clock_getres, (clockid_t clock, timespec* time), (clock, time), out(time))
 WHERRY_IO_SERVED(clock_t, times, (tms * used), (used), out(used))
 WHERRY_IO_SERVED(int, getitimer, (int kind, itimerval* value), (kind, value), out(value))
-WHERRY_IO_SERVED(int, setitimer, (int kind, const itimerval* value, itimerval* old),
-                 (kind, value, old), in(value), out(old))
-WHERRY_IO_SERVED(int, timerfd_settime,
-                 (int file, int flags, const itimerspec* value, itimerspec* old),
-                 (file, flags, value, old), in(value), out(old))
+WHERRY_IO_WITH_STAND_INS(int, setitimer, (int kind, const itimerval* value, itimerval* old),
+                         (kind, value, old))
+WHERRY_IO_WITH_STAND_INS(int, timerfd_settime,
+                         (int file, int flags, const itimerspec* value, itimerspec* old),
+                         (file, flags, value, old))
 WHERRY_IO_SERVED(int, timerfd_gettime, (int file, itimerspec* value), (file, value), out(value))
 
 // The process and the machine.
@@ -206,10 +191,11 @@ WHERRY_IO_SERVED(int, getrlimit, (int kind, rlimit* limit), (kind, limit), out(l
 WHERRY_IO_SERVED(int, getrlimit64, (int kind, rlimit* limit), (kind, limit), out(limit))
 WHERRY_IO_SERVED(int, setrlimit, (int kind, const rlimit* limit), (kind, limit), in(limit))
 WHERRY_IO_SERVED(int, setrlimit64, (int kind, const rlimit* limit), (kind, limit), in(limit))
-WHERRY_IO_SERVED(int, prlimit, (pid_t process, int kind, const rlimit* limit, rlimit* old),
-                 (process, kind, limit, old), in(limit), out(old))
-WHERRY_IO_SERVED(int, prlimit64, (pid_t process, int kind, const rlimit* limit, rlimit* old),
-                 (process, kind, limit, old), in(limit), out(old))
+WHERRY_IO_WITH_STAND_INS(int, prlimit, (pid_t process, int kind, const rlimit* limit, rlimit* old),
+                         (process, kind, limit, old))
+WHERRY_IO_WITH_STAND_INS(int, prlimit64,
+                         (pid_t process, int kind, const rlimit* limit, rlimit* old),
+                         (process, kind, limit, old))
 WHERRY_IO_SERVED(int, sched_getaffinity, (pid_t thread, std::size_t bytes, void* cpus),
                  (thread, bytes, cpus), out(cpus, bytes))
 WHERRY_IO_SERVED(int, sched_setaffinity, (pid_t thread, std::size_t bytes, const void* cpus),
@@ -226,22 +212,13 @@ WHERRY_IO_SERVED(int, semop, (int set, sembuf* operations, std::size_t count),
                  (set, operations, count), in(operations, count * sizeof *operations))
 
 // Signals. sigaction() and the functions that wait for a signal have objects of their own.
-WHERRY_IO_SERVED(int, sigprocmask, (int how, const sigset_t* mask, sigset_t* old), (how, mask, old),
-                 in(mask), out(old))
-WHERRY_IO_SERVED(int, sigaltstack, (const stack_t* stack, stack_t* old), (stack, old), in(stack),
-                 out(old))
+WHERRY_IO_WITH_STAND_INS(int, sigprocmask, (int how, const sigset_t* mask, sigset_t* old),
+                         (how, mask, old))
+WHERRY_IO_WITH_STAND_INS(int, sigaltstack, (const stack_t* stack, stack_t* old), (stack, old))
 WHERRY_IO_SERVED(int, sigpending, (sigset_t * pending), (pending), out(pending))
 WHERRY_IO_SERVED(int, sigsuspend, (const sigset_t* mask), (mask), in(mask))
 
-int io_pthread_sigmask(int, const sigset_t*, sigset_t*) WHERRY_IO_STANDS_FOR("pthread_sigmask");
-
-// Returns the error.
-int io_pthread_sigmask(int how, const sigset_t* mask, sigset_t* old) {
-  const auto real = Real<"pthread_sigmask", int(int, const sigset_t*, sigset_t*)>::get();
-  if (!concerns_managed(mask, old)) return real(how, mask, old);
-  const sigset_t own_mask = mask != nullptr ? *mask : sigset_t{};
-  StandIn own_old(old);
-  return real(how, mask != nullptr ? &own_mask : nullptr, own_old.get());
-}
+WHERRY_IO_WITH_STAND_INS(int, pthread_sigmask, (int how, const sigset_t* mask, sigset_t* old),
+                         (how, mask, old))
 
 }  // namespace wherry::io

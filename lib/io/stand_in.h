@@ -1,35 +1,66 @@
 // Small objects of a wrapper in the place of objects in managed memory, for what a call gets from
-// Linux only once, and for what the C library accesses while it blocks all signals.
+// Linux only once, for calls that have changed something when Linux finds that it cannot store a
+// result, and for what the C library accesses while it blocks all signals.
 #pragma once
 
+#include <type_traits>
+
 #include "io/preparation.h"
+#include "io/real.h"
+#include "io/stands_for.h"
 
 namespace wherry::io {
 
-// An object of this call in the place of one of the program, which gets its value at the end.
+// An argument that is no address.
 template <typename T>
 class StandIn {
  public:
-  explicit StandIn(T* theirs) : theirs_(theirs) {
-    if (theirs_ != nullptr) own_ = *theirs_;
+  explicit StandIn(T given) : given_(given) {}
+  T get() const { return given_; }
+
+ private:
+  const T given_;
+};
+
+// The address of an object. For one in managed memory the call gets an object of the wrapper, whose
+// value the program's object gets at the end.
+template <typename T>
+class StandIn<T*> {
+ public:
+  explicit StandIn(T* given) : given_(given), is_managed_(is_managed(given, sizeof *given)) {
+    if (is_managed_) own_ = *given_;
   }
   ~StandIn() {
-    if (theirs_ != nullptr) *theirs_ = own_;
+    if constexpr (!std::is_const_v<T>)
+      if (is_managed_) *given_ = own_;
   }
   StandIn(const StandIn&) = delete;
   StandIn& operator=(const StandIn&) = delete;
 
-  T* get() { return theirs_ != nullptr ? &own_ : nullptr; }
+  T* get() { return is_managed_ ? &own_ : given_; }
 
  private:
-  T* const theirs_;
-  T own_{};
+  T* const given_;
+  const bool is_managed_;
+  std::remove_const_t<T> own_{};
 };
 
-// Whether any of the objects is in managed memory that calls cannot use as it is.
-template <typename... Objects>
-bool concerns_managed(const Objects*... objects) {
-  return prepares() && (false || ... || is_managed(objects, sizeof *objects));
+// Calls the real function of this name with objects of its own in place of the managed ones.
+template <Name name, typename Result, typename... Arguments>
+Result call_with_stand_ins(Arguments... arguments) {
+  const auto real = Real<name, Result(Arguments...)>::get();
+  if (!prepares()) return real(arguments...);
+  const auto call = [real](auto&&... own) { return real(own.get()...); };
+  return call(StandIn<Arguments>(arguments)...);
 }
 
 }  // namespace wherry::io
+
+// Defines such a wrapper of a function of the C library. `parameters` and `arguments` are in
+// parentheses.
+#define WHERRY_IO_STAND_INS_PASSED(...) __VA_ARGS__
+#define WHERRY_IO_WITH_STAND_INS(Result, name, parameters, arguments)                              \
+  Result io_##name parameters WHERRY_IO_STANDS_FOR(#name);                                         \
+  Result io_##name parameters {                                                                    \
+    return ::wherry::io::call_with_stand_ins<#name, Result>(WHERRY_IO_STAND_INS_PASSED arguments); \
+  }

@@ -6,6 +6,16 @@
 #include "io/own_pieces.h"
 
 namespace wherry::io {
+namespace {
+
+// Linux ends a call before a page that it cannot access. What ends elsewhere has another reason:
+// the file's end, a limit, or data that are not there yet.
+bool begins_a_managed_page(const iovec& rest) {
+  return reinterpret_cast<std::uintptr_t>(rest.iov_base) % impl::page_size == 0 &&
+         is_managed(rest.iov_base, 1);
+}
+
+}  // namespace
 
 ssize_t call_for_whole(const iovec* pieces, std::size_t count, off64_t offset, Access access,
                        const FillCall& call) {
@@ -24,6 +34,7 @@ ssize_t call_for_whole(const iovec* pieces, std::size_t count, off64_t offset, A
   auto done = static_cast<std::size_t>(first);
   while (done < all) {
     const std::size_t number = cut(pieces, count, done, all - done, arrays.further());
+    if (!begins_a_managed_page(*arrays.further())) break;
     const off64_t at =
         offset == at_file_position ? at_file_position : offset + static_cast<off64_t>(done);
     const ssize_t result = prepared(arrays.further(), number, at);

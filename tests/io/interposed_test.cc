@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -297,6 +299,35 @@ TEST_CASE("small objects and names may be on a device", "[io]") {
     expect(::waitpid(-1, reinterpret_cast<int*>(memory.data()), 0) > 0, "waitpid");
     std::memcpy(&status, memory.data(), sizeof status);
     expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "status");
+  });
+}
+
+// Linux sends first, and stores the offset then.
+TEST_CASE("a call that has acted before its result cannot be stored is not repeated", "[io]") {
+  in_both_ways([](const Session& session) {
+    constexpr std::size_t sent = 3000;
+    const Ends file = Ends::file();
+    const std::vector<char> content = some_content();
+    expect(::write(file.out, content.data(), bytes) == whole, "content");
+    std::array<int, 2> ends{};
+    expect(::pipe2(ends.data(), O_CLOEXEC) == 0, "a pipe");
+    std::vector<char> found(static_cast<std::size_t>(::fcntl(ends[1], F_GETPIPE_SZ)));
+    expect(::write(ends[1], found.data(), found.size()) == static_cast<ssize_t>(found.size()),
+           "a full pipe");
+
+    const Managed<off_t> offset(1);
+    offset[0] = 0;
+    ssize_t result = 0;
+    std::thread sending([&] { result = ::sendfile(ends[1], file.in, offset.data(), sent); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    session.run(0, [place = const_cast<volatile off_t*>(offset.data())] { *place = *place; });
+    expect(::read(ends[0], found.data(), found.size()) == static_cast<ssize_t>(found.size()),
+           "a place in the pipe");
+    sending.join();
+    expect(result == sent && offset[0] == sent, "sendfile");
+    expect(::read(ends[0], found.data(), found.size()) == sent &&
+               std::memcmp(found.data(), content.data(), sent) == 0,
+           "what was sent");
   });
 }
 
