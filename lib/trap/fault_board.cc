@@ -152,7 +152,11 @@ void change_protection_for_host(FaultBoard& board, const PageTable& page_table) 
 std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
   const unsigned first = next_.load(std::memory_order_relaxed);
-  for (unsigned turn = 0; turn < FaultBoard::slots_max; ++turn) {
+  // One look may miss the fault of this notification: another handler takes a slot that lies ahead,
+  // and the slot of its own notification is posted behind. The limit is for a device that notifies
+  // and posts nothing.
+  constexpr unsigned looks_max = 64;
+  for (unsigned turn = 0; turn < looks_max * FaultBoard::slots_max; ++turn) {
     const unsigned i = (first + turn) % FaultBoard::slots_max;
     FaultSlot& slot = board_.slots[i];
     std::uint32_t expected = FaultSlot::posted;

@@ -1,12 +1,14 @@
 // Threads that post their faults, where there are more of them than slots.
 #include "trap/fault_board.h"
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "os/process/poll.h"
 #include "support/catch.h"
+#include "support/conditions.h"
 
 namespace wherry::test::fault_board_test {
 namespace {
@@ -73,6 +75,28 @@ TEST_CASE("of many more threads than slots each gets the answer to each of its f
   CHECK(answered == threads * faults);
   CHECK(s.board->sleepers == 0);
   for (const FaultSlot& slot : s.board->slots) CHECK(slot.state == FaultSlot::free);
+}
+
+// A handler may take the fault of which another one was notified.
+TEST_CASE("several handlers miss no fault") {
+  Setup s;
+  constexpr unsigned threads = 3;
+  std::atomic<unsigned> running{threads};
+  std::atomic<std::uint64_t> missed{0};
+  std::vector<std::thread> all;
+  for (unsigned thread = 0; thread < threads; ++thread)
+    all.emplace_back([&] {
+      for (std::uint64_t fault = 0; fault < scaled(3'000) && missed == 0; ++fault)
+        if (!post_fault(*s.board, s.notifier, 0, false, FaultLimit::bounded, nullptr)) ++missed;
+      --running;
+    });
+  for (unsigned handler = 0; handler < 3; ++handler)
+    all.emplace_back([&] {
+      while (running != 0)
+        if (const auto message = s.source.read_message()) s.source.answered(*message, false);
+    });
+  for (std::thread& thread : all) thread.join();
+  CHECK(missed == 0);
 }
 
 }  // namespace wherry::test::fault_board_test
