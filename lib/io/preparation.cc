@@ -1,5 +1,7 @@
 #include "io/preparation.h"
 
+#include <elf.h>
+#include <link.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+#include <span>
 
 #include "base/page.h"
 
@@ -16,6 +19,7 @@ namespace wherry::io {
 constinit std::atomic<const impl::SystemCallHooks*> attached_hooks = nullptr;
 constinit std::atomic<bool> is_preparing = false;
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uint64_t readable_stack = 0;
+constinit std::atomic<std::uintptr_t> readable_heap = UINTPTR_MAX;
 
 namespace {
 
@@ -73,6 +77,32 @@ void learn_stack(std::uintptr_t array) {
     searched_in_vain = first;
 }
 
+// Where the program's own code and data end.
+std::uintptr_t end_of_program() {
+  const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
+  const std::size_t count = ::getauxval(AT_PHNUM);
+  std::uintptr_t moved_by = 0;
+  std::uintptr_t end = 0;
+  for (const ElfW(Phdr) & header : std::span(headers, headers == nullptr ? 0 : count)) {
+    if (header.p_type == PT_PHDR)
+      moved_by = reinterpret_cast<std::uintptr_t>(headers) - header.p_vaddr;
+    if (header.p_type == PT_LOAD)
+      end = std::max<std::uintptr_t>(end, header.p_vaddr + header.p_memsz);
+  }
+  return moved_by + end;
+}
+
+// After an array was found readable: if it is on the program's heap, later arrays behind it need no
+// system call. Between the program's data and its heap is nothing, and the heap has no holes: who
+// unmaps or protects a part of it breaks malloc.
+void learn_heap(std::uintptr_t array) {
+  if (array >= reinterpret_cast<std::uintptr_t>(__curbrk) || array < end_of_program()) return;
+  const std::uintptr_t page = impl::round_down(array, impl::page_size);
+  std::uintptr_t known = readable_heap.load(std::memory_order_relaxed);
+  while (page < known && !readable_heap.compare_exchange_weak(known, page)) {
+  }
+}
+
 }  // namespace
 
 void attach(const impl::SystemCallHooks* hooks, bool is_to_prepare) {
@@ -93,13 +123,18 @@ bool is_readable(const void* start, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t last = first + bytes - 1;
   if (last < first) return false;
-  if (is_on_readable_stack(start, bytes) || managed_bytes(start, bytes) == bytes) return true;
+  if (is_on_readable_stack(start, bytes) || is_on_readable_heap(start, bytes) ||
+      managed_bytes(start, bytes) == bytes)
+    return true;
   const int errno_before = errno;
   bool readable = true;
   for (std::uintptr_t place = first; readable && place <= last;
        place = impl::round_down(place, impl::page_size) + impl::page_size)
     readable = kernel_reads(place);
-  if (readable) learn_stack(first);
+  if (readable) {
+    learn_stack(first);
+    learn_heap(first);
+  }
   errno = errno_before;
   return readable;
 }

@@ -19,6 +19,10 @@
 #include "base/page.h"
 #include "memory/system_calls.h"
 
+// The C library's end of the heap: sbrk(0) without a call, whose return the processor predicts
+// wrongly after a system call (2 ns).
+extern "C" void* __curbrk;
+
 namespace wherry::io {
 
 using Access = impl::SystemCallAccess;
@@ -57,6 +61,16 @@ inline bool may_be_managed(const void* start) {
   const std::uintptr_t size = (known & 0xffff) * impl::page_size;
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(start) - first;
   return offset < size && bytes <= size - offset;
+}
+// The lowest page of the program's heap (sbrk) in which an array was found readable; behind the
+// address space before that. The heap is one mapping from there to its present end.
+extern constinit std::atomic<std::uintptr_t> readable_heap;
+// Whether the range is in that part of the heap.
+[[gnu::always_inline]] inline bool is_on_readable_heap(const void* start, std::size_t bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(start);
+  if (first < readable_heap.load(std::memory_order_relaxed)) return false;
+  const auto end = reinterpret_cast<std::uintptr_t>(__curbrk);
+  return first < end && bytes <= end - first;
 }
 // Whether the caller may read an array, or a header, that the program passed to a call. If not, the
 // call goes to the kernel unchanged, which rejects the pointer.

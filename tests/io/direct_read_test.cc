@@ -432,6 +432,10 @@ TEST_CASE("arrays of pieces may be anywhere, and those that cannot be read are r
       expect_read_by(file, reinterpret_cast<iovec*>(elsewhere.data()), page.data());
 
       // Memory that could be read before.
+      auto* const end_of_heap = static_cast<iovec*>(::sbrk(2 * page_bytes));
+      expect_read_by(file, end_of_heap, page.data());
+      ::sbrk(-2 * page_bytes);
+      expect_refused(file, end_of_heap, 1);
       iovec* gone = nullptr;
       on_other_stack([&] {
         std::array<iovec, 1024> array;

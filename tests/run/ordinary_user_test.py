@@ -205,16 +205,17 @@ int main(void) {
         self.assert_same(["env", "OMP_NUM_THREADS=4", program])
         self.assert_same(["env", "OMP_NUM_THREADS=4", program], MOVING)
 
-    def assert_mpi(self, kind):
+    def assert_mpi(self, kind, *environment):
         program = self.compiled(f"mpicc.{kind}", HERE / "mpi_sums.c")
         self.needs(f"mpirun.{kind}")
-        self.assert_same([f"mpirun.{kind}", "-n", 2, program])
+        self.assert_same(["env", *environment, f"mpirun.{kind}", "-n", 2, program])
 
     def test_open_mpi(self):
         self.assert_mpi("openmpi")
 
     def test_mpich(self):
-        self.assert_mpi("mpich")
+        # By TCP it hangs in MPI_Finalize now and then, also without Wherry (docs/mpi.md).
+        self.assert_mpi("mpich", "UCX_TLS=^tcp")
 
 
 class Redis(Case):

@@ -97,11 +97,12 @@ TEST_CASE("faults and moves that come from samples say so", "[system]") {
 
   wherryExplanation explanation{};
   explanation.size = sizeof explanation;
+  // The newest decision may still be about a sample that was taken while the host wrote the page.
   CHECK(comes_true([&] {
     WHERRY_TRY(wherryExplainPage(address_of(words.data()), &explanation));
-    return explanation.decisions > 0 && explanation.decision[0].cause == WHERRY_CAUSE_SAMPLE;
+    return explanation.decisions > 0 && explanation.decision[0].cause == WHERRY_CAUSE_SAMPLE &&
+           explanation.decision[0].faulting_processor == index_of(device0);
   }));
-  CHECK(explanation.decision[0].faulting_processor == index_of(device0));
   std::array<char, 4096> text{};
   WHERRY_TRY(wherryDescribePage(address_of(words.data()), text.data(), text.size(), nullptr));
   CHECK(std::string_view(text.data()).find("device 0 wrote it, as samples show") !=
