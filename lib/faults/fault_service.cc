@@ -317,10 +317,12 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
     case Outcome::foreign:
       return answer_foreign(fault);
     case Outcome::full:
+      // The next attempt looks for space in the fault's own pool again: pages that other requests
+      // had reserved may have come by then, and can be evicted.
+      fault.constraints.no_space = false;
       if (!std::exchange(fault.left_line, false))
         return put_off_for_memory(fault, no_space_anywhere_.c_str());
       // No other pool has space either: back to the line.
-      fault.constraints.no_space = false;
       return put_off_in_line(fault, fault.processor);
     case Outcome::lost:
       answers_.refuse(
@@ -358,7 +360,12 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
       constraints.space_is_held = true;
       [[fallthrough]];
     case OpStatus::absent:
-      if (constraints.no_space) return put_off(fault, soon(), no_space_anywhere_.c_str());
+      if (constraints.no_space) {
+        // The page is wanted here only because the view could not change. What hindered that (an
+        // overdue device, too many mappings) may be over.
+        constraints.keep_view = false;
+        return put_off(fault, soon(), no_space_anywhere_.c_str());
+      }
       constraints.narrow_for_space(attempt.is_for_many);
       return Next::at_once;
     case OpStatus::no_memory:

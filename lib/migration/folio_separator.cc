@@ -28,6 +28,8 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   const Processor owner = departure.owner;
   PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
+  const PageMask others_in_flight = block.state.in_flight() - PageMask::of(run);
+  if (!others_in_flight.none() && becomes_full(block, owner)) return OpStatus::incomplete;
   const Folios folios = file.folios(span, block.state.at(owner).resident);
   if (folios == Folios::apart) {
     // A huge page that leaves as a whole, holders and all: what comes next is not held.
@@ -35,7 +37,7 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
     return OpStatus::ok;
   }
   // A copy that is under way uses entries and references of its own.
-  if (!(block.state.in_flight() - PageMask::of(run)).none()) return OpStatus::incomplete;
+  if (!others_in_flight.none()) return OpStatus::incomplete;
   const bool may_stay = departure.if_held == IfHeld::stay;
   const std::uint64_t now = clock_();
   if (may_stay && now < held_.retry_at(block.index)) return OpStatus::held;
@@ -56,6 +58,12 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   status = rebuild(block, together, owner);
   if (status == OpStatus::ok) held_.ended(block.index);
   return status;
+}
+
+bool FolioSeparator::becomes_full(const LockedBlock& block, Processor owner) const {
+  const PageMask& resident = block.state.at(owner).resident;
+  return resident != ~PageMask{} && (resident | block.state.in_flight()) == ~PageMask{} &&
+         entries_.at(owner).file.maps_huge_pages();
 }
 
 void FolioSeparator::note_held(const LockedBlock& block, PageRun run, const Departure& departure) {

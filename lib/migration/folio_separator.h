@@ -80,6 +80,9 @@ class FolioSeparator {
       REQUIRES(block.state.lock);
 
  private:
+  // Whether the pages that the owner's pool lacks are in flight. Some may be in its file already,
+  // and Linux may merge the block when the last one is.
+  bool becomes_full(const LockedBlock& block, Processor owner) const REQUIRES(block.state.lock);
   // Counts and records pages that stay in their pool.
   void note_held(const LockedBlock& block, PageRun run, const Departure& departure);
   // Splits the block's huge page. unsupported: there is no way to split it, or to find out.

@@ -324,7 +324,8 @@ void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer
 }
 
 void PageEngine::undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
-  punch(at(transfer.to), block.span_of(transfer.run), {});
+  const PageMask& beside = block.state.at(transfer.to).resident;
+  punch(at(transfer.to), block.span_of(transfer.run), beside | PageMask::of(transfer.run));
   if (transfer.kind != PageTransfer::Kind::create)
     entries_.allow_writes_if_alone(block, transfer.run, transfer.from);
 }

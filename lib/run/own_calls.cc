@@ -4,21 +4,13 @@
 #include <link.h>
 #include <sys/auxv.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace wherry::run {
 namespace {
 
-struct Code {
-  std::uintptr_t start = 0;
-  std::uintptr_t end = 0;
-};
-
-// The C library and the dynamic loader have one executable segment each.
-std::array<Code, 2> c_library;
-std::size_t c_library_count = 0;
+constinit io::ModuleCode c_library;  // the dynamic loader included
 Malloc serving = Malloc::of_c_library;
 
 struct CLibraryAt {
@@ -28,15 +20,7 @@ struct CLibraryAt {
 
 int note_c_library(dl_phdr_info* module, std::size_t, void* given) {
   const auto& at = *static_cast<const CLibraryAt*>(given);
-  if (module->dlpi_addr != at.c_library && module->dlpi_addr != at.loader) return 0;
-  for (int i = 0; i < module->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = module->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0 ||
-        c_library_count == c_library.size())
-      continue;
-    const std::uintptr_t start = module->dlpi_addr + segment.p_vaddr;
-    c_library[c_library_count++] = {start, start + segment.p_memsz};
-  }
+  if (module->dlpi_addr == at.c_library || module->dlpi_addr == at.loader) c_library.add(*module);
   return 0;
 }
 
@@ -59,10 +43,7 @@ bool is_defined_at(const void* function) {
 }  // namespace
 
 bool is_c_library(const void* address) {
-  const auto where = reinterpret_cast<std::uintptr_t>(address);
-  for (std::size_t i = 0; i < c_library_count; ++i)
-    if (where >= c_library[i].start && where < c_library[i].end) return true;
-  return false;
+  return c_library.contains(address);
 }
 
 Malloc program_malloc() {

@@ -176,6 +176,11 @@ class Compiler(Tests):
         self.write(CMakeLists_dot_txt=CMAKE)
         toolchain = self.build / "tools/wherry-cuda.cmake"
         self.run(["cmake", "-B", "by_cmake", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"])
+        # Of a toolkit of CUDA that is installed, too, CMake takes nothing.
+        found = "".join(path.read_text() for path in
+                        (self.folder / "by_cmake/CMakeFiles").glob("*/CMakeCUDACompiler.cmake"))
+        self.check("the toolkit is Wherry's",
+                   f'CMAKE_CUDA_COMPILER_TOOLKIT_ROOT "{self.build}"' in found, found)
         self.run(["cmake", "--build", "by_cmake"])
         self.check("CMake", self.run(["by_cmake/demo"]).stdout == "0 7 10 1\n")
 

@@ -1042,6 +1042,26 @@ TEST_CASE("if a full pool can evict nothing, the page stays where it is, and is 
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds({page}));
 }
 
+TEST_CASE("a fault without space at home sees the page elsewhere as soon as its view can change") {
+  Setup s;
+  s.switcher.start();
+  // All pages of device 0 are pinned.
+  s.advice.change({{0}, 512}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
+  s.touch(host, {600});
+  s.machine.at(1).set_overdue(true);
+  Fault fault = s.service.take(device, {base + 600 * page_size, 1, true, false, false});
+  for (int attempt = 0; attempt < 5; ++attempt) REQUIRE(s.service.resolve(fault));
+  s.machine.at(1).set_overdue(false);
+  while (const auto due = s.service.resolve(fault)) {
+    REQUIRE(fault.waited.ns() < 5'000'000'000);
+    while (now_ns() < *due) std::this_thread::yield();
+  }
+  CHECK(s.machine.at(0).holds({600}));
+  CHECK(s.machine.at(1).view({600}) == 0);
+  CHECK(s.machine.at(1).maps_writable({600}));
+}
+
 TEST_CASE("device memory is never created in another pool, even if its own is full") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));

@@ -516,6 +516,25 @@ TEST_CASE("while other pages of a huge page are in flight, none of it leaves") {
         OpStatus::ok);
 }
 
+TEST_CASE("while the pages that a block lacks arrive, none of it leaves") {
+  HugeSetup s(/*held=*/false);
+  const LockedBlock locked(first_block, s.block);
+  Reservation away, back;
+  REQUIRE(away.try_grow(s.machine.memory(1).capacity, 20));
+  REQUIRE(back.try_grow(s.machine.memory(0).capacity, 4));
+  REQUIRE(s.engine.migrate(locked, {100, 4}, host, device, away, MoveCause::fault).status ==
+          OpStatus::ok);
+  // Linux may merge the block as soon as the pages are in the host's file, before they count as
+  // resident there.
+  InFlightTransfer transfer{first_block, {100, 4}, PageTransfer::Kind::move, device, host};
+  REQUIRE(s.engine.begin_transfer(locked, transfer) == OpStatus::ok);
+  CHECK(s.engine.migrate(locked, {32, 16}, host, device, away, MoveCause::fault).status ==
+        OpStatus::incomplete);
+  s.engine.abort_transfer(locked, transfer);
+  CHECK(s.engine.migrate(locked, {32, 16}, host, device, away, MoveCause::fault).status ==
+        OpStatus::ok);
+}
+
 TEST_CASE("a transfer of a part that is held when it completes is aborted") {
   HugeSetup s(/*held=*/false);
   const LockedBlock locked(first_block, s.block);

@@ -158,23 +158,7 @@ TEST_CASE("moving parts of huge pages from and to coherent devices loses and reo
     match.in_whole_blocks = true;
     match.until_moved = scaled(4000);
     match.moving_limit = std::chrono::milliseconds(20 + scaled(180));
-    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                             visitors.begin(memory, bytes);
-                             parts.begin(memory, bytes);
-                             holder.start(memory, bytes);
-                           },
-                           [&] {
-                             parts.scatter();
-                             visitors.visit_by_device(rig);
-                             parts.gather();
-                             visitors.visit_by_host();
-                           },
-                           [&] {
-                             const std::string wrong_in_pipe = holder.stop();
-                             const std::string wrong = visitors.end(rig);
-                             return wrong_in_pipe.empty() ? wrong : wrong_in_pipe;
-                           }};
-    course.run(match, casts_of_two, hooks);
+    course.run(match, casts_of_two, hooks_with_holder(rig, parts, visitors, holder));
     parts.require_parted();
   });
 }

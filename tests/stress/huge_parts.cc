@@ -231,4 +231,25 @@ void HugeParts::require_parted() const {
   if (separated == 0) throw std::runtime_error("no part of a huge page has left any processor");
 }
 
+MatchHooks hooks_with_holder(Rig& rig, HugeParts& parts, Visitors& visitors, PipeHolder& holder,
+                             std::function<void(std::byte*, std::size_t)> share) {
+  return {[&, share = std::move(share)](std::byte* memory, std::size_t bytes) {
+            visitors.begin(memory, bytes);
+            parts.begin(memory, bytes);
+            if (share) share(memory, bytes);
+            holder.start(memory, bytes);
+          },
+          [&] {
+            parts.scatter();
+            visitors.visit_by_device(rig);
+            parts.gather();
+            visitors.visit_by_host();
+          },
+          [&] {
+            const std::string wrong_in_pipe = holder.stop();
+            const std::string wrong = visitors.end(rig);
+            return wrong_in_pipe.empty() ? wrong : wrong_in_pipe;
+          }};
+}
+
 }  // namespace wherry::test

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <thread>
@@ -128,5 +129,10 @@ class HugeParts {
   std::size_t turns_ = 0;
   std::mt19937_64 random_{seed()};
 };
+
+// Hooks of a course in which parts leave their blocks while visitors use them, and a pipe holds
+// some of the pages. `share`: called before that with the course's memory; may be empty.
+MatchHooks hooks_with_holder(Rig& rig, HugeParts& parts, Visitors& visitors, PipeHolder& holder,
+                             std::function<void(std::byte*, std::size_t)> share = {});
 
 }  // namespace wherry::test

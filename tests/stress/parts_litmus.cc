@@ -181,24 +181,10 @@ void run_course_with_holder(Sharing sharing, Step moves, unsigned transfer_pages
   Rig& rig = course.rig();
   if (!has_huge_pages(rig)) return;
   HugeParts parts{rig, everywhere};
-  const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                           visitors.begin(memory, bytes);
-                           parts.begin(memory, bytes);
-                           share(rig, memory, bytes, sharing);
-                           holder.start(memory, bytes);
-                         },
-                         [&] {
-                           parts.scatter();
-                           visitors.visit_by_device(rig);
-                           parts.gather();
-                           visitors.visit_by_host();
-                         },
-                         [&] {
-                           const std::string wrong_in_pipe = holder.stop();
-                           const std::string wrong = visitors.end(rig);
-                           return wrong_in_pipe.empty() ? wrong : wrong_in_pipe;
-                         }};
-  course.run(brief_match(), casts, hooks);
+  const auto share_all = [&](std::byte* memory, std::size_t bytes) {
+    share(rig, memory, bytes, sharing);
+  };
+  course.run(brief_match(), casts, hooks_with_holder(rig, parts, visitors, holder, share_all));
   parts.require_parted();
   std::printf("%llu pages in the pipe, %llu pages stayed because of it\n",
               static_cast<unsigned long long>(holder.held_pages()),

@@ -50,7 +50,8 @@ class Witness {
   // The same without pages of zeros, some of which may be leftovers. Reads the whole pool.
   // Requires: each page in use has another content.
   std::uint64_t used_bytes(int processor) const;
-  // Whether used_bytes() exceeds the limit. Reads the pool only if pool_bytes() does.
+  // Whether used_bytes() exceeds the limit, three times in a row. Reads the pool only if
+  // pool_bytes() does.
   bool exceeds(int processor, std::uint64_t bytes) const;
   // This process, or the device's process.
   static pid_t process_of(int processor);

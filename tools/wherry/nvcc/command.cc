@@ -30,8 +30,10 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
+// CMake takes a compiler for nvcc only if it prints what nvcc calls itself.
 constexpr const char* version_text =
-    "wherry nvcc: compiles CUDA C++ for the devices of Wherry\n"
+    "wherry nvcc: compiles CUDA C++ for the devices of Wherry, in the place of\n"
+    "nvcc: NVIDIA (R) Cuda compiler driver\n"
     "Cuda compilation tools, release 13.0, V13.0.0\n";
 constexpr const char* help_text =
     "Usage: wherry nvcc [OPTIONS] FILE.cu ... -o PROGRAM\n\n"
@@ -43,6 +45,21 @@ constexpr const char* help_text =
     "Options for GPUs (-arch, -gencode, -maxrregcount, -use_fast_math, ...) are ignored.\n"
     "docs/cuda-sources.md describes what works.\n";
 
+void check(const NvccOptions& options) {
+  using Stage = NvccOptions::Stage;
+  std::size_t sources = 0;
+  for (const NvccInput& input : options.inputs) {
+    if (input.kind != NvccInput::Kind::object) ++sources;
+    if (!options.dry_run && !fs::exists(input.path))
+      throw std::invalid_argument(input.path + ": no such file");
+  }
+  if (options.inputs.empty())
+    throw std::invalid_argument("no input files (try: wherry nvcc --help)");
+  if ((options.stage == Stage::compile || options.stage == Stage::rewrite) && sources > 1 &&
+      !options.output.empty())
+    throw std::invalid_argument("-c and -cuda with -o take one source file");
+}
+
 class Driver {
  public:
   explicit Driver(NvccOptions options)
@@ -50,7 +67,9 @@ class Driver {
 
   int run() {
     using Stage = NvccOptions::Stage;
+    // CMake learns from `nvcc -v FILE`, without such a file, where the toolkit is.
     if (options_.verbose) print_places();
+    check(options_);
     // Kernels are host code, which needs no link of its own: build systems get an empty object.
     if (options_.stage == Stage::device_link)
       return execute({options_.compiler, "-x", "c++", "-fPIC", "-c", "/dev/null", "-o",
@@ -81,15 +100,17 @@ class Driver {
     return fs::path(name).replace_extension(".o");
   }
 
-  // As nvcc prints them: CMake learns from these lines what to link.
+  // As nvcc prints them: CMake learns from these lines what to link. It refuses a toolkit that
+  // names no folder with a device library, although nothing needs one here.
   void print_places() const {
     const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
+    const std::string top = bin.parent_path();
     const std::string base = installation_.include / "wherry";
     const Words includes{"-I" + base + "/cuda", "-I" + base, "-I" + installation_.include.string()};
     fmt::print(stderr,
-               "#$ _HERE_={}\n#$ TOP={}\n#$ INCLUDES={}\n#$ LIBRARIES={}\n"
-               "#$ _ARCH_=-arch compute_90\n",
-               bin.string(), bin.parent_path().string(), quoted(includes), quoted(libraries()));
+               "#$ _HERE_={}\n#$ TOP={}\n#$ NVVMIR_LIBRARY_DIR={}/nvvm/libdevice\n"
+               "#$ INCLUDES={}\n#$ LIBRARIES={}\n#$ _ARCH_=-arch compute_90\n",
+               bin.string(), top, top, quoted(includes), quoted(libraries()));
   }
   Words libraries() const {
     return {"-L" + installation_.link.string(), "-L" + installation_.library.string(),
@@ -273,21 +294,6 @@ class Driver {
   const TemporaryFolder scratch_{"wherry-nvcc"};
 };
 
-void check(const NvccOptions& options) {
-  using Stage = NvccOptions::Stage;
-  std::size_t sources = 0;
-  for (const NvccInput& input : options.inputs) {
-    if (input.kind != NvccInput::Kind::object) ++sources;
-    if (!options.dry_run && !fs::exists(input.path))
-      throw std::invalid_argument(input.path + ": no such file");
-  }
-  if (options.inputs.empty())
-    throw std::invalid_argument("no input files (try: wherry nvcc --help)");
-  if ((options.stage == Stage::compile || options.stage == Stage::rewrite) && sources > 1 &&
-      !options.output.empty())
-    throw std::invalid_argument("-c and -cuda with -o take one source file");
-}
-
 }  // namespace
 
 int run_nvcc(const std::vector<std::string>& words) {
@@ -295,8 +301,6 @@ int run_nvcc(const std::vector<std::string>& words) {
     NvccOptions options = parse_nvcc(words);
     if (options.version) return print_out(version_text);
     if (options.help) return print_out(help_text);
-    // CMake and scripts look at what `nvcc -v` without files prints.
-    check(options);
     return Driver(std::move(options)).run();
   } catch (const std::invalid_argument& wrong) {
     complain(std::string("nvcc: ") + wrong.what());
