@@ -157,11 +157,11 @@ class FakeMachine {
 
   // Called before every operation. May sleep, count, or change state.
   std::function<void(const std::string& operation, Processor p, PageSpan span)> before;
-  std::deque<Failure> failures;  // each applies to the next call of its operation, in order
-  std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
-  std::set<FaultSlot*> waiters;  // that calls of mappers were given
-  std::uint64_t mappings = 100;  // reported for every process
-  int view_error = 0;            // the result of changes of views
+  std::deque<Failure> failures;     // each applies to the next call of its operation, in order
+  std::vector<std::string> log;     // "copy 1: 0+16" for each call, oldest first
+  std::set<FaultSlot*> waiters;     // that calls of mappers were given
+  std::uint64_t mappings = 100;     // reported for every process
+  std::atomic<int> view_error = 0;  // the result of changes of views
   // False: an access to a punched page that is still mapped makes a new page, as with the mprotect
   // trap.
   bool punch_unmaps = true;
