@@ -77,8 +77,10 @@ void learn_stack(std::uintptr_t array) {
     searched_in_vain = first;
 }
 
-// Where the program's own code and data end.
-std::uintptr_t end_of_program() {
+// Where the program's own code and data end; behind the address space before attach().
+constinit std::atomic<std::uintptr_t> program_end = UINTPTR_MAX;
+
+std::uintptr_t find_program_end() {
   const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
   const std::size_t count = ::getauxval(AT_PHNUM);
   std::uintptr_t moved_by = 0;
@@ -96,7 +98,9 @@ std::uintptr_t end_of_program() {
 // system call. Between the program's data and its heap is nothing, and the heap has no holes: who
 // unmaps or protects a part of it breaks malloc.
 void learn_heap(std::uintptr_t array) {
-  if (array >= reinterpret_cast<std::uintptr_t>(__curbrk) || array < end_of_program()) return;
+  if (array >= reinterpret_cast<std::uintptr_t>(__curbrk) ||
+      array < program_end.load(std::memory_order_relaxed))
+    return;
   const std::uintptr_t page = impl::round_down(array, impl::page_size);
   std::uintptr_t known = readable_heap.load(std::memory_order_relaxed);
   while (page < known && !readable_heap.compare_exchange_weak(known, page)) {
@@ -107,6 +111,7 @@ void learn_heap(std::uintptr_t array) {
 
 void attach(const impl::SystemCallHooks* hooks, bool is_to_prepare) {
   is_preparing.store(is_to_prepare, std::memory_order_relaxed);
+  program_end.store(find_program_end(), std::memory_order_relaxed);
   attached_hooks.store(hooks, std::memory_order_release);
 }
 

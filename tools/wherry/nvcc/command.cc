@@ -67,7 +67,7 @@ class Driver {
 
   int run() {
     using Stage = NvccOptions::Stage;
-    // CMake learns from `nvcc -v FILE`, without such a file, where the toolkit is.
+    // CMake runs `nvcc -v` with a file that does not exist, and learns where the toolkit is.
     if (options_.verbose) print_places();
     check(options_);
     // Kernels are host code, which needs no link of its own: build systems get an empty object.
