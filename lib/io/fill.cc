@@ -163,7 +163,8 @@ ssize_t fill(int fd, iovec* pieces, std::size_t count, off64_t offset, const Fil
   errno = errno_before;
   if (way == Way::once) return fill_once(pieces, count, offset, call);
   if (way == Way::in_parts) return fill_in_parts(fd, pieces, count, offset, call);
-  if (way == Way::all_of_file) return call_for_whole(pieces, count, offset, Access::write, call);
+  if (way == Way::all_of_file)
+    return call_for_whole(fd, pieces, count, offset, Access::write, call);
   return call_prepared([&] { return prepare_pieces(pieces, count, Access::write); },
                        [&] { return call(pieces, count, offset); });
 }

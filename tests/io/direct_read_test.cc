@@ -26,8 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "io/held_read.h"
 #include "io/read_functions.h"
-#include "io/slow_file.h"
 #include "support/capabilities.h"
 #include "support/catch.h"
 #include "support/child.h"
@@ -60,12 +60,8 @@ void in_both_ways(const std::function<void()>& body) {
 char byte_at(std::size_t offset) {
   return SlowFile::byte_at(offset);
 }
-
-// Whether memory has the file's content from `offset` on.
 bool has_content(const char* memory, std::size_t bytes, std::size_t offset) {
-  for (std::size_t i = 0; i < bytes; ++i)
-    if (memory[i] != byte_at(offset + i)) return false;
-  return true;
+  return SlowFile::has_content(memory, bytes, offset);
 }
 
 // A file for direct reads, with the same content.
@@ -120,50 +116,6 @@ Result result_of(int fd, off_t position, const std::function<ssize_t()>& call) {
   const int error = errno;
   return {returned, error, ::lseek(fd, 0, SEEK_CUR)};
 }
-
-// Pages that a device takes while a read into them waits for its data.
-class HeldRead {
- public:
-  static constexpr std::size_t bytes = 8 * page_bytes;
-
-  HeldRead(const Session& session, SlowFile& file) : session_(session), file_(file) {
-    std::memset(memory.data(), 1, memory.size());
-  }
-
-  // read() fills the memory from the file. Meanwhile a device uses the pages, and does not wait.
-  void check(const std::string& what, const std::function<void()>& read) {
-    file_.hold();
-    std::exception_ptr failure;
-    std::thread reader([&] {
-      try {
-        read();
-      } catch (const std::runtime_error&) {
-        failure = std::current_exception();
-      }
-    });
-    try {
-      expect(file_.is_read(), what + ": nobody reads");
-      session_.run(0, [start = memory.data()] {
-        for (std::size_t i = 0; i < bytes; i += page_bytes) start[i] = 3;
-      });
-      expect(Witness{}.residents(memory.data()) == device_bit, what + ": did not move");
-    } catch (...) {
-      reader.detach();  // the process ends soon
-      throw;
-    }
-    file_.release();
-    reader.join();
-    if (failure) std::rethrow_exception(failure);
-    expect(has_content(memory.data(), bytes, 0), what + ": data was lost");
-    std::memset(memory.data(), 1, memory.size());
-  }
-
-  const Managed<char> memory{bytes};
-
- private:
-  const Session& session_;
-  SlowFile& file_;
-};
 
 // body(session, file) if there is a slow file.
 void with_slow_file(const std::function<void(const Session&, SlowFile&)>& body) {

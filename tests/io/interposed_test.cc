@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/held_read.h"
 #include "io/read_functions.h"
 #include "support/catch.h"
 #include "support/child.h"
@@ -552,22 +554,82 @@ TEST_CASE("a device that continuously takes the pages back does not make calls f
     const std::vector<char> content = some_content();
     const Ends file = Ends::file();
     expect(::write(file.out, content.data(), bytes) == whole, "content");
+    std::array<iovec, pages> pieces{};
+    for (std::size_t page = 0; page < pages; ++page)
+      pieces[page] = {memory.data() + page * page_bytes + own, ours};
+    const auto expect_all = [&](const char* what, ssize_t done) {
+      expect(done == pages * ours,
+             what + (": " + std::to_string(done) + ", errno " + std::to_string(errno)));
+    };
     const std::uint64_t rounds = scaled(100);
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      for (std::size_t page = 0; page < pages; ++page) {
-        char* const place = memory.data() + page * page_bytes + own;
-        std::size_t done = 0;
-        while (done < ours) {
-          const ssize_t got =
-              ::pread(file.in, place + done, ours - done, static_cast<off_t>(page * ours + done));
-          expect(got > 0, "pread: " + std::to_string(got) + ", errno " + std::to_string(errno));
-          done += static_cast<std::size_t>(got);
-        }
-        expect(std::memcmp(place, content.data() + page * ours, ours) == 0, "its content");
-      }
+      // What is at an offset of a file is there as a whole, so programs do not expect less. Linux
+      // stops in the middle of a page that leaves meanwhile.
+      for (std::size_t page = 0; page < pages; ++page) std::memset(pieces[page].iov_base, 0, ours);
+      expect_all("preadv", ::preadv(file.in, pieces.data(), pages, 0));
+      for (std::size_t page = 0; page < pages; ++page)
+        expect(std::memcmp(pieces[page].iov_base, content.data() + page * ours, ours) == 0,
+               "its content");
+      const Ends copy = Ends::file();
+      expect_all("pwritev", ::pwritev(copy.out, pieces.data(), pages, 0));
+      std::vector<char> written(pages * ours);
+      expect_all("pread", ::pread(copy.in, written.data(), written.size(), 0));
+      expect(std::equal(written.begin(), written.end(), content.begin()), "what was written");
+      copy.close();
     }
     flag[0].leave = 1;
     WHERRY_TRY(session.wait(0));
+  });
+}
+
+// Linux copies the first page of the file, waits for the second one, and finds the memory's second
+// page elsewhere, of which it has written the first bytes. Programs expect all that a file has.
+TEST_CASE("a read is whole if Linux stops in the middle of a page that has moved", "[io]") {
+  for (const bool restricted : {false, true}) {
+    const Outcome outcome = in_fresh_process([&] {
+      if (restricted) leave_user_mode_only_userfaultfd();
+      const auto file = SlowFile::make(HeldRead::bytes);
+      if (file == nullptr) return;
+      const Session session("capacity=16M");
+      HeldRead held(session, *file);
+      for (const ReadFunction& read : read_functions) {
+        const int fd = file->open(0);
+        char first = 0;
+        expect(::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0 && ::pread(fd, &first, 1, 0) == 1,
+               "the first page");
+        constexpr std::size_t gap = 32;
+        const auto fill = [&] {
+          const auto got = read.call(read.name, fd, held.memory.data() + gap, HeldRead::bytes, 0);
+          expect(got == HeldRead::bytes, read.name + (" returned " + std::to_string(got)));
+          const off_t position = read.is_at_position ? HeldRead::bytes : 0;
+          expect(::lseek(fd, 0, SEEK_CUR) == position, "the file's position");
+        };
+        held.check(read.name, fill, gap);
+        ::close(fd);
+      }
+    });
+    INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
+    CHECK(outcome.passed());
+  }
+}
+
+TEST_CASE("a write to a file's greatest size is short, and raises no signal", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Managed<char> memory{bytes};
+    constexpr rlim_t limit = 2 * page_bytes + 100;
+    const Ends file = Ends::file();
+    const rlimit most{limit, RLIM_INFINITY};
+    for (const int flags : {0, O_APPEND}) {
+      fill_on_device(session, memory, 6);
+      expect(::ftruncate(file.out, 0) == 0 && ::fcntl(file.out, F_SETFL, flags) == 0,
+             "an empty file");
+      expect(::setrlimit(RLIMIT_FSIZE, &most) == 0, "setrlimit");
+      // SIGXFSZ ends the process.
+      const ssize_t put = ::pwrite(file.out, memory.data(), bytes, 0);
+      const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+      expect(::setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
+      expect(put == limit, "pwrite returned " + std::to_string(put));
+    }
   });
 }
 

@@ -22,6 +22,12 @@ class SlowFile {
   SlowFile& operator=(const SlowFile&) = delete;
 
   static char byte_at(std::size_t offset) { return static_cast<char>(offset * 7 % 253); }
+  // Whether memory has the file's content from `offset` on.
+  static bool has_content(const char* memory, std::size_t bytes, std::size_t offset) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (memory[i] != byte_at(offset + i)) return false;
+    return true;
+  }
   const std::string& path() const { return path_; }
   // Opens the file for reading, with further flags. Throws std::runtime_error.
   int open(int flags) const;
