@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <optional>
+#include <memory>
+#include <thread>
 
 #include "measure/managed.h"
 #include "report.h"
@@ -37,8 +38,7 @@ double ns_of_one(const Call& call) {
 
 // Adds the median time of the C library's function, and of the wrapper's surplus.
 template <typename Function, typename Call>
-void compare(Measurements& results, const std::string& what, const char* name, const Call& call,
-             std::optional<double> goal = goal_ns) {
+void compare(Measurements& results, const std::string& what, const char* name, const Call& call) {
   void* const c_library = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
   const auto real = from<Function>(c_library, name);
   const auto wrapper = from<Function>(RTLD_DEFAULT, name);
@@ -53,7 +53,7 @@ void compare(Measurements& results, const std::string& what, const char* name, c
     surplus.push_back(i % 2 == 0 ? second - first : first - second);
   }
   results.push_back({what + ", the C library's", median(times), "ns", {}, {}});
-  results.push_back({what + ", added by the wrapper", median(surplus), "ns", goal, {}});
+  results.push_back({what + ", added by the wrapper", median(surplus), "ns", goal_ns, {}});
 }
 
 void measure_all(Measurements& results, const std::string& when) {
@@ -88,10 +88,19 @@ void measure_all(Measurements& results, const std::string& when) {
   compare<ReadPieces>(results, name("readv, array elsewhere on the stack"), "readv",
                       read_by(&far.back()));
   compare<ReadPieces>(results, name("readv, array on the heap"), "readv", read_by(&on_heap[0]));
-  // No goal: docs/decisions/direct-reads.md.
   static iovec in_data{buffer.data(), 1};
   compare<ReadPieces>(results, name("readv, array in the program's data"), "readv",
-                      read_by(&in_data), {});
+                      read_by(&in_data));
+  std::unique_ptr<iovec> of_thread;
+  std::thread([&] { of_thread = std::make_unique<iovec>(*far.rbegin()); }).join();
+  compare<ReadPieces>(results, name("readv, array that another thread has allocated"), "readv",
+                      read_by(of_thread.get()));
+  auto* const mapped = static_cast<iovec*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (mapped == MAP_FAILED) fail("mmap");
+  *mapped = far.back();
+  compare<ReadPieces>(results, name("readv, array in mapped memory"), "readv", read_by(mapped));
+  ::munmap(mapped, 4096);
   ::close(zeros);
   ::close(file);
 }

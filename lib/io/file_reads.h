@@ -64,9 +64,8 @@ inline bool concerns_no_managed_memory(const iovec* pieces, int count) {
   if (attached_hooks.load(std::memory_order_relaxed) == nullptr) return true;
   const auto number = static_cast<std::size_t>(count);
   const std::size_t bytes = number * sizeof *pieces;
-  const bool is_known = is_on_this_page(pieces, bytes) ||
-                        (number <= IOV_MAX && (is_on_readable_stack(pieces, bytes) ||
-                                               is_on_readable_heap(pieces, bytes)));
+  const bool is_known =
+      is_on_this_page(pieces, bytes) || (number <= IOV_MAX && is_on_readable_pages(pieces, bytes));
   if (!is_known && !is_array(pieces, number)) return true;
   return !prepares() && !is_any_managed(pieces, number);
 }

@@ -10,6 +10,7 @@
 
 #include "base/page.h"
 #include "io/preparation.h"
+#include "io/real.h"
 
 namespace wherry::io {
 
@@ -60,7 +61,8 @@ OwnPieces::OwnPieces(std::size_t count, std::size_t bytes, std::size_t further) 
 OwnPieces::~OwnPieces() {
   if (memory_ == nullptr) return;
   const int errno_before = errno;
-  ::munmap(memory_, mapped_);
+  // Nobody has an array there, so the wrapper need not count this.
+  Real<"munmap", int(void*, std::size_t)>::get()(memory_, mapped_);
   errno = errno_before;
 }
 

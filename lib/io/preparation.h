@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -18,10 +19,6 @@
 
 #include "base/page.h"
 #include "memory/system_calls.h"
-
-// The C library's end of the heap: sbrk(0) without a call, whose return the processor predicts
-// wrongly after a system call (2 ns).
-extern "C" void* __curbrk;
 
 namespace wherry::io {
 
@@ -50,27 +47,26 @@ inline bool may_be_managed(const void* start) {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return bytes - 1 < impl::page_size && ((here ^ first) | (here ^ last)) < impl::page_size;
 }
-// Stretch of the calling thread's own stack of which every page was found readable, up to the
-// stack's end: the number of its first page, times 2^16, plus the number of its pages. One word,
-// for signal handlers. The thread's own stack exists as long as the thread.
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local std::uint64_t readable_stack;
-// Whether the range is in that stretch.
-[[gnu::always_inline]] inline bool is_on_readable_stack(const void* start, std::size_t bytes) {
-  const std::uint64_t known = readable_stack;
-  const std::uintptr_t first = (known >> 16) * impl::page_size;
-  const std::uintptr_t size = (known & 0xffff) * impl::page_size;
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(start) - first;
-  return offset < size && bytes <= size - offset;
+// How often memory may have become unreadable: calls of munmap and the like, which unreadable.h
+// counts.
+extern constinit std::atomic<std::uint64_t> unreadable_changes;
+// Pages that the calling thread has found readable: the page's number, times 2^28, plus the lower
+// 28 bits of the number of changes at that time. One word for each, for signal handlers.
+using ReadablePages = std::array<std::uint64_t, 16>;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ReadablePages readable_pages;
+inline std::uint64_t readable_entry(std::uintptr_t page, std::uint64_t changes) {
+  return page << 28 | (changes & 0xfffffff);
 }
-// The lowest page of the program's heap (sbrk) in which an array was found readable; behind the
-// address space before that. The heap is one mapping from there to its present end.
-extern constinit std::atomic<std::uintptr_t> readable_heap;
-// Whether the range is in that part of the heap.
-[[gnu::always_inline]] inline bool is_on_readable_heap(const void* start, std::size_t bytes) {
+// Whether nothing can have changed since the calling thread found all pages of the range readable.
+[[gnu::always_inline]] inline bool is_on_readable_pages(const void* start, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
-  if (first < readable_heap.load(std::memory_order_relaxed)) return false;
-  const auto end = reinterpret_cast<std::uintptr_t>(__curbrk);
-  return first < end && bytes <= end - first;
+  const std::uintptr_t last_page = (first + bytes - 1) / impl::page_size;
+  std::uintptr_t page = first / impl::page_size;
+  if (page == 0 || page > last_page || last_page >> 36 != 0) return false;
+  const std::uint64_t changes = unreadable_changes.load(std::memory_order_relaxed);
+  while (readable_pages[page % readable_pages.size()] == readable_entry(page, changes))
+    if (page++ == last_page) return true;
+  return false;
 }
 // Whether the caller may read an array, or a header, that the program passed to a call. If not, the
 // call goes to the kernel unchanged, which rejects the pointer.
