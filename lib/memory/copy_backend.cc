@@ -14,6 +14,7 @@
 #include "os/files/file_window.h"
 #include "os/files/io_ring.h"
 #include "os/memory/write_freeze.h"
+#include "os/process/resource_limits.h"
 
 namespace wherry::impl {
 namespace {

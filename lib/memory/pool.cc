@@ -13,6 +13,7 @@
 #include "os/files/file_io.h"
 #include "os/memory/folio_split.h"
 #include "os/memory/numa.h"
+#include "os/process/resource_limits.h"
 #include "trap/pool_view.h"
 
 namespace wherry::impl {

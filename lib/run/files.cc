@@ -1,6 +1,5 @@
 // close and its kin: for the program the library's files are not open. A program that closes all
-// numbers, as daemons do, does not take the library's files away. chroot: afterwards the library
-// reaches the folder for its report only as an open file.
+// numbers, as daemons do, does not take the library's files away.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include "io/real.h"
 #include "run/own_calls.h"
 #include "run/own_files.h"
-#include "run/session.h"
 
 namespace wherry::run {
 namespace {
@@ -77,11 +75,6 @@ int dup3(int file, int number, int flags) noexcept {
     return -1;
   }
   return Real<"dup3", int(int, int, int)>::get()(file, number, flags);
-}
-
-int chroot(const char* path) noexcept {
-  prepare_chroot();
-  return Real<"chroot", int(const char*)>::get()(path);
 }
 
 }  // extern "C"

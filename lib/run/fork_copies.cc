@@ -1,7 +1,6 @@
 #include "run/fork_copies.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <wherry/wherry.h>
 
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "io/real.h"
+#include "os/process/resource_limits.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
 #include "run/session.h"
@@ -34,18 +34,12 @@ void complain() {
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
 }
 
-// Linux would end the program with a signal.
-bool may_be_as_large(std::uint64_t bytes) {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
-}
-
 // Returns false if there is no space.
 bool copy(Copies& copies) {
   std::uint64_t bytes = 0;
   for (const auto& range : copies.ranges) bytes += range.bytes();
   if (bytes == 0) return true;
-  if (!may_be_as_large(bytes)) return false;
+  if (!impl::may_write_to(bytes)) return false;
   copies.file = ::memfd_create("wherry-fork", MFD_CLOEXEC);
   if (copies.file < 0 || ::ftruncate(copies.file, static_cast<off_t>(bytes)) != 0) return false;
   off_t offset = 0;

@@ -238,11 +238,13 @@ int munmap(void* memory, std::size_t bytes) noexcept {
 void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
   std::va_list more;
   va_start(more, flags);
-  void* const place = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void*) : nullptr;
+  // The C library passes it to Linux with other flags, too.
+  void* const given = va_arg(more, void*);
   va_end(more);
+  void* const place = (flags & MREMAP_FIXED) != 0 ? given : nullptr;
   const void* const caller = __builtin_return_address(0);
   const auto next = [&] {
-    return Real<"mremap", Mremap>::get()(memory, old_bytes, bytes, flags, place);
+    return Real<"mremap", Mremap>::get()(memory, old_bytes, bytes, flags, given);
   };
   // Linux makes copies of shared mappings so, and of no private ones.
   if (old_bytes == 0 && pages_of_program(caller, memory, 1)) {

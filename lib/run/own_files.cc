@@ -22,8 +22,8 @@ constexpr int first_number_max = 512;
 
 // Sorted. Set once, before other threads can ask, and never freed.
 std::atomic<const std::vector<int>*> own{nullptr};
-// -1: none.
-std::atomic<int> own_folder{-1};
+// What open_own_file() has opened; -1: nothing.
+std::atomic<int> appended_to{-1};
 
 int first_number() {
   rlimit limit{};
@@ -88,21 +88,21 @@ OwnFiles::~OwnFiles() {
   own.store(numbers, std::memory_order_release);
 }
 
-int open_own_folder(const char* path) {
-  const int low = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+int open_own_file(const char* path) {
+  const int low = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (low < 0) return -1;
-  own_folder = ::fcntl(low, F_DUPFD_CLOEXEC, first_number());
+  appended_to = ::fcntl(low, F_DUPFD_CLOEXEC, first_number());
   ::close(low);
-  return own_folder;
+  return appended_to;
 }
 
 int next_own_file(int file) {
-  const int folder = own_folder >= file ? own_folder.load() : -1;
+  const int first = appended_to >= file ? appended_to.load() : -1;
   const std::vector<int>* const numbers = own.load(std::memory_order_acquire);
-  if (numbers == nullptr) return folder;
+  if (numbers == nullptr) return first;
   const auto next = std::ranges::lower_bound(*numbers, file);
-  if (next == numbers->end()) return folder;
-  return folder >= 0 ? std::min(*next, folder) : *next;
+  if (next == numbers->end()) return first;
+  return first >= 0 ? std::min(*next, first) : *next;
 }
 
 bool is_own_file(int file) {

@@ -15,14 +15,14 @@ class OwnFiles {
   OwnFiles& operator=(const OwnFiles&) = delete;
 };
 
-// Opens a folder as one of the library's files, once. Returns its number, or -1.
-int open_own_folder(const char* path);
+// Opens a file to append to, as one of the library's files, once. Returns its number, or -1.
+int open_own_file(const char* path);
 
 // Whether the library has this file open.
 bool is_own_file(int file);
 // The first of the library's files that has this number or a higher one; -1: there is none.
 int next_own_file(int file);
-// In a forked child none of them is needed, except the folder.
+// In a forked child none of them is needed, except the one that open_own_file() has opened.
 void forget_own_files();
 
 }  // namespace wherry::run

@@ -1,17 +1,19 @@
 #include "run/session.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <wherry/wherry.h>
 
 #include <atomic>
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "base/environment.h"
 #include "os/files/fd.h"
+#include "os/process/resource_limits.h"
 #include "run/attachment.h"
 #include "run/first_cpus.h"
 #include "run/fork_copies.h"
@@ -51,32 +53,17 @@ void leave_trace_to_the_program() {
   if (!settings()->records_children) ::unsetenv("WHERRY_TRACE");
 }
 
-// The folder for reports, opened before a chroot(); -1: there was none.
-int report_folder = -1;
+// Opened when this library is loaded: later the program may have changed its root directory, or
+// given up its rights to files. -1: there is none.
+int reports_file = -1;
 
-// The caller closes it. Null: there is no folder for reports, or it is out of reach.
-std::FILE* open_report() {
-  if (settings()->reports.empty()) return nullptr;
-  const std::string name = std::to_string(::getpid());
-  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-  const int file = report_folder >= 0
-                       ? ::openat(report_folder, name.c_str(), flags, 0600)
-                       : ::open((settings()->reports + "/" + name).c_str(), flags, 0600);
-  return file < 0 ? nullptr : ::fdopen(file, "w");
-}
-
-// An empty report stays if the process ends without its exit handlers.
-void begin_report() {
-  if (std::FILE* const file = open_report()) std::fclose(file);
-}
-
-// The tool shall not take this process for one without large allocations. The library has printed
-// the reason.
-void report_no_start() {
-  if (std::FILE* const file = open_report()) {
-    std::fputs("{\"not_started\":1}\n", file);
-    std::fclose(file);
-  }
+// Appends a line, which may be one of several of this process: a JSON object.
+void report(const std::string& members) {
+  const std::string line = "{\"process\":" + std::to_string(::getpid()) + "," + members + "}\n";
+  const off_t end = ::lseek(reports_file, 0, SEEK_END);
+  // A signal would end the program if the file may not be so long.
+  if (end < 0 || !impl::may_write_to(static_cast<std::uint64_t>(end) + line.size())) return;
+  (void)!::write(reports_file, line.data(), line.size());
 }
 
 void complain(const char* why) {
@@ -130,10 +117,9 @@ bool try_to_start() {
 bool start() {
   const OwnCalls own;
   const bool started = try_to_start();
-  if (started)
-    begin_report();
-  else
-    report_no_start();
+  // If there is no further line, the process has ended without its exit handlers. Without a start
+  // the tool shall not take it for one without large allocations; the library has printed why.
+  report(started ? "\"started\":1" : "\"not_started\":1");
   return started;
 }
 
@@ -147,41 +133,32 @@ std::string escaped(const char* text) {
   return result;
 }
 
-// One JSON object; the tool adds up those of all processes.
-void write_report() {
+// The tool adds up the numbers of all processes.
+void report_counts() {
   const OwnCalls own;
   wherryStats stats{};
   stats.size = sizeof stats;
   if (wherryGetStats(&stats) != CUDA_SUCCESS) return;
-  std::FILE* const file = open_report();
-  if (file == nullptr) return;
   const ManagedRegions::Counts counts = ManagedRegions::instance().counts();
-  std::fprintf(file,
-               "{\"objects\":%" PRIu64 ",\"mappings\":%" PRIu64 ",\"most_bytes\":%" PRIu64
-               ",\"refused\":%" PRIu64 ",\"refusal\":\"%s\",\"forks\":%" PRIu64
-               ",\"fork_bytes\":%" PRIu64 ",\"helped\":%d,\"refused_calls\":%lu,\"made_private\":[",
-               counts.objects, counts.mappings, counts.most_bytes, counts.refused,
-               escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load(),
-               calls_must_be_helped() ? 1 : 0,
-               calls_must_be_helped() ? ::wherry_io_refused_calls() : 0);
-  for (int i = 0; i < static_cast<int>(Reason::count); ++i)
-    std::fprintf(file, "%s%" PRIu64, i == 0 ? "" : ",", counts.made_private[i]);
-  std::fprintf(file,
-               "],\"faults\":%" PRIu64 ",\"bytes_copied\":%" PRIu64 ",\"thrashing\":%" PRIu64
-               ",\"service_ns\":%" PRIu64 ",\"processors\":[",
-               stats.faults_missing + stats.faults_minor + stats.faults_write_protect,
-               stats.bytes_copied, stats.thrashing_detected, stats.service_ns);
+  std::string processors;
   for (std::uint64_t i = 0; i < stats.processors; ++i) {
     const wherryProcessorStats& p = stats.processor[i];
-    std::fprintf(file,
-                 "%s{\"populated\":%" PRIu64 ",\"migrated_in\":%" PRIu64
-                 ",\"migrated_out\":%" PRIu64 ",\"evicted\":%" PRIu64
-                 ",\"mapped_remotely\":%" PRIu64 ",\"held\":%" PRIu64 "}",
-                 i == 0 ? "" : ",", p.populated, p.migrated_in, p.migrated_out, p.evicted,
-                 p.mapped_remotely, stats.processor_held[i]);
+    processors +=
+        fmt::format(R"({}{{"populated":{},"migrated_in":{},"migrated_out":{},"evicted":{},)"
+                    R"("mapped_remotely":{},"held":{}}})",
+                    i == 0 ? "" : ",", p.populated, p.migrated_in, p.migrated_out, p.evicted,
+                    p.mapped_remotely, stats.processor_held[i]);
   }
-  std::fprintf(file, "]}\n");
-  std::fclose(file);
+  report(fmt::format(
+      R"("objects":{},"mappings":{},"most_bytes":{},"refused":{},"refusal":"{}","forks":{},)"
+      R"("fork_bytes":{},"helped":{},"refused_calls":{},"made_private":[{}],"faults":{},)"
+      R"("bytes_copied":{},"thrashing":{},"service_ns":{},"processors":[{}])",
+      counts.objects, counts.mappings, counts.most_bytes, counts.refused,
+      escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load(),
+      calls_must_be_helped() ? 1 : 0, calls_must_be_helped() ? ::wherry_io_refused_calls() : 0,
+      fmt::join(counts.made_private, ","),
+      stats.faults_missing + stats.faults_minor + stats.faults_write_protect, stats.bytes_copied,
+      stats.thrashing_detected, stats.service_ns, processors));
 }
 
 [[gnu::constructor]] void load() {
@@ -189,6 +166,7 @@ void write_report() {
   if (settings() == nullptr) return;
   remember_first_cpus();
   find_code();
+  if (!settings()->reports.empty()) reports_file = open_own_file(settings()->reports.c_str());
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
@@ -198,7 +176,7 @@ void write_report() {
 }
 
 [[gnu::destructor]] void unload() {
-  if (state.load() == State::running) write_report();
+  if (state.load() == State::running) report_counts();
 }
 
 }  // namespace
@@ -224,12 +202,6 @@ bool is_running() {
 bool use_context() {
   if (!has_context) has_context = cuCtxSetCurrent(the_context) == CUDA_SUCCESS;
   return has_context;
-}
-
-void prepare_chroot() {
-  if (settings() == nullptr || settings()->reports.empty() || report_folder >= 0) return;
-  const OwnCalls own;
-  report_folder = open_own_folder(settings()->reports.c_str());
 }
 
 void become_child() {

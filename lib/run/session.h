@@ -16,9 +16,6 @@ bool has_started();
 bool calls_must_be_helped();
 // Makes the calling thread able to allocate managed memory.
 bool use_context();
-// To be called before the program changes its root directory: the folder for reports stays in
-// reach.
-void prepare_chroot();
 // This process is a forked child: if the library had begun to start in the parent, all memory is
 // ordinary from now on.
 void become_child();

@@ -12,7 +12,7 @@ namespace wherry::run {
 struct Settings {
   std::size_t min_bytes = std::size_t{1} << 20;  // min: what is smaller is left alone
   std::string attach;                            // attach: see attachment.h
-  std::string reports;                           // reports: the folder for reports; empty: none
+  std::string reports;                           // reports: the file for reports; empty: none
   pid_t tool = 0;                                // tool: the process of `wherry run`
   bool records_children = false;                 // children=1: each process writes its own trace
 };

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/page.h"
-#include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "os/files/spare_descriptors.h"
+#include "os/process/resource_limits.h"
 #include "runtime/current_context.h"
 
 namespace wherry::impl {

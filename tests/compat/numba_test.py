@@ -102,6 +102,8 @@ def main():
         patterns = {pattern for pattern in listed if fnmatch.fnmatchcase(case, pattern)}
         used |= patterns
         passed += outcome == "ok"
+        if outcome.startswith("NvvmSupportError"):  # newer versions need NVVM in more cases
+            continue
         if outcome == "ok" and patterns:
             wrong.append(f"{case}: passes, but {' '.join(sorted(patterns))} is listed")
         elif outcome != "ok" and not patterns:

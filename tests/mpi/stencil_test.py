@@ -28,7 +28,8 @@ NO_SINGLE_COPY = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "UCX_TLS":
                   "WHERRY_HUGE_PAGES": "auto"}
 # MPI copies into the other process instead of out of it.
 COPIES_INTO = {"OMPI_MCA_btl_vader_flags": "send,put", "UCX_RNDV_SCHEME": "put_zcopy"}
-BY_TCP = {"OMPI_MCA_btl": "tcp,self"}
+# Open MPI 5 reaches no rank by TCP on a machine without a network, unless this names an interface.
+BY_TCP = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
 
 
 def environment(**more):

@@ -594,8 +594,9 @@ class Kinds(Case):
         """The report of a Python program under `wherry run`."""
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report"
+            # Newer Pythons warn of a fork beside threads, as Wherry's are.
             done = wherry("run", "--quiet", "--min-size", "16M", "--report", report, "--",
-                          "/usr/bin/python3", "-c", code)
+                          "/usr/bin/python3", "-W", "ignore::DeprecationWarning", "-c", code)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             return json.loads(report.read_text()), done.stdout
 

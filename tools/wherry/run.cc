@@ -230,12 +230,13 @@ int run_run(const RunOptions& options) {
     if (!trace) return exit_usage;
   }
   const TemporaryFolder folder("wherry-run");  // for the reports of the processes
-  set_environment(options, devices, folder.path());
+  const std::string reports = folder.path() / "reports";
+  set_environment(options, devices, reports);
   preload(preloaded);
   StartedProgram program(options.program);
   if (program.process() < 0) return program.complain_of_start();
   const StartedProgram::End end = program.wait();
-  const RunReport report = RunReport::read(folder.path().string());
+  const RunReport report = RunReport::read(reports);
   if (!options.quiet) report.print(end.by_signal);
   int code = end.code;
   if (!options.report.empty() && !report.write(options.report) && code == 0) code = exit_failed;

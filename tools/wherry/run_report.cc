@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include "base/page.h"
@@ -50,28 +50,29 @@ std::string count_of(std::uint64_t count, const char* what, const char* more = "
 
 }  // namespace
 
-RunReport RunReport::read(const std::string& folder) {
+RunReport RunReport::read(const std::string& path) {
   RunReport report;
   std::uint64_t processes = 0;
   std::uint64_t unfinished = 0;
   std::uint64_t not_started = 0;
   std::string refusal;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(entry.path());
-    json one = json::parse(file, nullptr, /*allow_exceptions=*/false);
-    if (!one.is_object()) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    json one = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!one.is_object()) continue;  // cut off: the disk is full
+    one.erase("process");
+    if (one.contains("started")) {
       ++unfinished;
-      continue;
-    }
-    if (one.contains("not_started")) {
+    } else if (one.contains("not_started")) {
       ++not_started;
-      continue;
+    } else {
+      if (const std::string why = one.value("refusal", ""); refusal.empty()) refusal = why;
+      one.erase("refusal");
+      add(report.sum_, one);
+      ++processes;
     }
-    if (const std::string why = one.value("refusal", ""); refusal.empty()) refusal = why;
-    one.erase("refusal");
-    add(report.sum_, one);
-    ++processes;
   }
+  unfinished -= std::min(unfinished, processes);
   if (report.sum_.is_null()) report.sum_ = json::object();
   report.sum_["processes"] = processes;
   report.sum_["unfinished"] = unfinished;

@@ -10,8 +10,9 @@ namespace wherry::tool {
 
 class RunReport {
  public:
-  // Reads the files of a folder, one for each process that had managed memory.
-  static RunReport read(const std::string& folder);
+  // Reads the lines that the processes have appended to a file. There is none if no process had
+  // a large allocation.
+  static RunReport read(const std::string& path);
 
   // Writes the summary to stderr: what moved, why, and what to try. `by_signal`: a signal ended the
   // program, and its own report is missing.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -73,11 +72,6 @@ int copy_memory(std::span<std::byte> into, std::span<const std::byte> from) {
   const ssize_t result = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
   if (result >= 0) return static_cast<int>(result);
   return errno == EPERM || errno == ENOSYS ? copy_through_pipe(into, from) : -errno;
-}
-
-bool may_write_to(std::uint64_t end) {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= end;
 }
 
 int populate(std::span<std::byte> pages) {

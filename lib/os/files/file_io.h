@@ -12,9 +12,6 @@ namespace wherry::impl {
 [[nodiscard]] int read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 [[nodiscard]] int write_at(int fd, std::uint64_t offset, std::span<const std::byte> from);
 [[nodiscard]] int copy_memory(std::span<std::byte> into, std::span<const std::byte> from);
-// Whether RLIMIT_FSIZE permits a write up to `end`. A write beyond the limit raises a signal that
-// ends the program.
-[[nodiscard]] bool may_write_to(std::uint64_t end);
 [[nodiscard]] int populate(std::span<std::byte> pages);
 // Has Linux replace the pages of the file at this place, 2 MiB, by one huge page, with the same
 // contents (MADV_COLLAPSE). Takes up to 1 ms. Linux keeps the holes of a file that a userfaultfd

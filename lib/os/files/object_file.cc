@@ -16,6 +16,7 @@
 #include "os/arch/cpu.h"
 #include "os/files/file_io.h"
 #include "os/memory/address_map.h"
+#include "os/process/resource_limits.h"
 
 namespace wherry::impl {
 namespace {

@@ -12,6 +12,11 @@ inline constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 
 // The maximum size of a file (RLIMIT_FSIZE); it applies to in-memory files too.
 std::uint64_t file_size_limit();
+// Whether it permits a write up to `end`. A write beyond the limit raises a signal that ends the
+// program.
+inline bool may_write_to(std::uint64_t end) {
+  return file_size_limit() >= end;
+}
 // How much address space the process may use (RLIMIT_AS), and how much it uses.
 std::uint64_t address_space_limit();
 std::uint64_t address_space_in_use();
