@@ -352,30 +352,25 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
     // nodes can only be reclaimed by Linux.
     status = OpStatus::ok;
   }
+  if (status == OpStatus::ok) return Next::at_once;
+  if (status == OpStatus::no_memory)
+    return put_off_for_memory(fault, "no memory is left for the page");
   FaultConstraints& constraints = fault.constraints;
-  switch (status) {
-    case OpStatus::ok:
-      return Next::at_once;
-    case OpStatus::held:
-      constraints.space_is_held = true;
-      [[fallthrough]];
-    case OpStatus::absent:
-      if (constraints.no_space) {
-        // The page is wanted here only because the view could not change. What hindered that (an
-        // overdue device, too many mappings) may be over.
-        constraints.keep_view = false;
-        return put_off(fault, soon(), no_space_anywhere_.c_str());
-      }
-      constraints.narrow_for_space(attempt.is_for_many);
-      return Next::at_once;
-    case OpStatus::no_memory:
-      return put_off_for_memory(fault, "no memory is left for the page");
-    default:
-      constraints.region_only = true;
-      if (fault.waited.ns() < line_limit_ns) return put_off_in_line(fault, p);
-      constraints.no_space = fault.left_line = true;
-      return Next::at_once;
+  if (status == OpStatus::held) constraints.space_is_held = true;
+  if (constraints.no_space) {
+    // The page is wanted here only because the view could not change. What hindered that (an
+    // overdue device, too many mappings) may be over.
+    constraints.keep_view = false;
+    return put_off(fault, soon(), no_space_anywhere_.c_str());
   }
+  if (status == OpStatus::absent || status == OpStatus::held) {
+    constraints.narrow_for_space(attempt.is_for_many);
+    return Next::at_once;
+  }
+  constraints.region_only = true;
+  if (fault.waited.ns() < line_limit_ns) return put_off_in_line(fault, p);
+  constraints.no_space = fault.left_line = true;
+  return Next::at_once;
 }
 
 FaultService::Continuation FaultService::answer_unallocated(Fault& fault) {

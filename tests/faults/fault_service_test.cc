@@ -1042,18 +1042,15 @@ TEST_CASE("if a full pool can evict nothing, the page stays where it is, and is 
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds({page}));
 }
 
-TEST_CASE("a fault without space at home sees the page elsewhere as soon as its view can change") {
-  Setup s;
+// A fault of the device whose view cannot change for a moment, so that it wants the host's page in
+// the device's pool, where there is no space.
+void expect_seen_elsewhere(Setup& s, std::uint64_t view_changes_after_ns) {
   s.switcher.start();
-  // All pages of device 0 are pinned.
-  s.advice.change({{0}, 512}, {AdviceChange::Kind::pinned, {}});
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
   s.touch(host, {600});
   s.machine.view_error = ENOMEM;
   Fault fault = s.service.take(device, {base + 600 * page_size, 1, true, false, false});
   while (const auto due = s.service.resolve(fault)) {
-    // Longer than the request for the view takes to fail.
-    if (fault.waited.ns() > 100'000'000) s.machine.view_error = 0;
+    if (fault.waited.ns() > view_changes_after_ns) s.machine.view_error = 0;
     REQUIRE(fault.waited.ns() < 5'000'000'000);
     while (now_ns() < *due) std::this_thread::yield();
   }
@@ -1061,6 +1058,23 @@ TEST_CASE("a fault without space at home sees the page elsewhere as soon as its 
   CHECK(s.machine.at(0).holds({600}));
   CHECK(s.machine.at(1).view({600}) == 0);
   CHECK(s.machine.at(1).maps_writable({600}));
+}
+
+TEST_CASE("a fault without space at home sees the page elsewhere as soon as its view can change") {
+  Setup s;
+  // All pages of device 0 are pinned.
+  s.advice.change({{0}, 512}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
+  expect_seen_elsewhere(s, 100'000'000);  // longer than the request for the view takes to fail
+}
+
+TEST_CASE("a fault that has waited for long in its pool's line sees the page elsewhere, too") {
+  Setup s;
+  Capacity& capacity = s.machine.memory(1).capacity;
+  REQUIRE(capacity.try_reserve(512));
+  Reservation older;
+  REQUIRE_FALSE(older.join_line(capacity, 400));
+  expect_seen_elsewhere(s, 2'300'000'000);  // longer than a fault waits in a line
 }
 
 TEST_CASE("device memory is never created in another pool, even if its own is full") {
