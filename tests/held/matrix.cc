@@ -369,8 +369,12 @@ class RowRun {
   void judge_moves() {
     if (row_.pinned) {
       for (std::size_t page = held_.first; page < held_.end(); ++page) {
-        if (stage().residents(word_of(page)) == bit_of(home())) continue;
-        fail("a pinned page has moved");
+        const std::uint32_t pools = stage().residents(word_of(page));
+        if (pools == bit_of(home())) continue;
+        fail("a pinned page has moved: page " + std::to_string(page) + " is in pools " +
+             std::to_string(pools) + " (bits), for the library in " +
+             std::to_string(page_state(word_of(page)).resident) + "; pinned are " +
+             std::to_string(held_.first) + " to " + std::to_string(held_.end()));
         break;
       }
       WHERRY_TRY(wherryUnpinPages(address_of(word_of(held_.first)), bytes_of(held_)));

@@ -6,6 +6,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "passes.h"
