@@ -79,7 +79,7 @@ int SparsePoolFile::punch(PageSpan span) {
 }
 
 int SparsePoolFile::punch_from_full_block(PageSpan span) {
-  if (!views_permit_huge_pages()) return punch(span);
+  if (!maps_huge_pages()) return punch(span);
   // Linux clears a part of a huge page where it is. Nobody holds this one: Linux merges no held
   // pages, and removes all entries for what it merges. But Linux cannot split a huge page while it
   // makes it. Then the pages of the part stay in the file, and the next punch removes them.

@@ -86,15 +86,19 @@ std::optional<Processor> Consolidator::scattered_at(const LockedBlock& block) co
 
 Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
   const LockGuard gate(pins_.lock);
+  Block& state = blocks_.at(index);
   {
-    const LockedBlock block(index, blocks_.at(index));
+    const LockedBlock block(index, state);
     block.state.is_noted_as_scattered = false;
     const auto holder = scattered_at(block);
-    if (!holder) return Merged::not_wanted;
+    if (!holder || !pins_.pinned(index).none()) return Merged::not_wanted;
     owner = *holder;
+    block.state.is_merging = true;
   }
-  if (!pins_.pinned(index).none()) return Merged::not_wanted;
-  return engine_.at(owner).file.merge(block_span(index)) == 0 ? Merged::yes : Merged::refused;
+  const int error = engine_.at(owner).file.merge(block_span(index));
+  const LockedBlock block(index, state);
+  block.state.is_merging = false;
+  return error == 0 ? Merged::yes : Merged::refused;
 }
 
 bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {

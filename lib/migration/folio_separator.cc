@@ -28,6 +28,8 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   const Processor owner = departure.owner;
   PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
+  // Linux cannot split a huge page while it makes it. A whole block leaves all the same.
+  if (block.state.is_merging && run.count != pages_per_block) return OpStatus::incomplete;
   const PageMask others_in_flight = block.state.in_flight() - PageMask::of(run);
   if (!others_in_flight.none() && becomes_full(block, owner)) return OpStatus::incomplete;
   const Folios folios = file.folios(span, block.state.at(owner).resident);

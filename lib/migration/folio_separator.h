@@ -59,9 +59,9 @@ class FolioSeparator {
   };
   // After `ok` the pages share no folio with other pages of the owner's pool. held: they do, and
   // somebody holds it; retry_at() says when another attempt makes sense. incomplete: other pages of
-  // the block are in flight, or Linux asks to try again. no_memory: there is none to copy pages.
-  // With any result the contents of all pages, and what each processor may access, are as before;
-  // entries may be missing, which costs faults.
+  // the block are in flight, or the consolidator is merging the block, or Linux asks to try again.
+  // no_memory: there is none to copy pages. With any result the contents of all pages, and what
+  // each processor may access, are as before; entries may be missing, which costs faults.
   OpStatus separate(const LockedBlock& block, PageRun run, const Departure& departure)
       REQUIRES(block.state.lock);
   // Whether separate() would have to do something for these pages of the owner's pool.

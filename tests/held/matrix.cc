@@ -227,7 +227,11 @@ class RowRun {
       (void)stage().read_pages(other(), first_, pages_ * page_bytes);
     }
     touch();
-    if (row_.pinned) WHERRY_TRY(wherryPinPages(address_of(word_of(held_.first)), bytes_of(held_)));
+    if (!row_.pinned) return;
+    WHERRY_TRY(wherryPinPages(address_of(word_of(held_.first)), bytes_of(held_)));
+    // At home, unless a touch has brought a page over because the toucher's view could not change.
+    for (std::size_t page = held_.first; page < held_.end(); ++page)
+      pinned_in_.push_back(stage().residents(word_of(page)));
   }
   void prefetch_all(int to) {
     for (const Words* words : {memory_.get(), beside_.get()})
@@ -370,11 +374,11 @@ class RowRun {
     if (row_.pinned) {
       for (std::size_t page = held_.first; page < held_.end(); ++page) {
         const std::uint32_t pools = stage().residents(word_of(page));
-        if (pools == bit_of(home())) continue;
+        const std::uint32_t before = pinned_in_[page - held_.first];
+        if (pools == before) continue;
         fail("a pinned page has moved: page " + std::to_string(page) + " is in pools " +
-             std::to_string(pools) + " (bits), for the library in " +
-             std::to_string(page_state(word_of(page)).resident) + "; pinned are " +
-             std::to_string(held_.first) + " to " + std::to_string(held_.end()));
+             std::to_string(pools) + " (bits), was in " + std::to_string(before) +
+             ", for the library in " + std::to_string(page_state(word_of(page)).resident));
         break;
       }
       WHERRY_TRY(wherryUnpinPages(address_of(word_of(held_.first)), bytes_of(held_)));
@@ -435,6 +439,7 @@ class RowRun {
   std::uint64_t* first_ = nullptr;
   std::size_t pages_ = 0;  // from first_ on
   Pages held_, moving_;
+  std::vector<std::uint32_t> pinned_in_;  // the pools of each held page when it was pinned
   const char* step_ = nullptr;
   std::chrono::steady_clock::time_point step_began_;
   RowResult result_;
