@@ -54,8 +54,8 @@ struct Fault {
   std::optional<std::uint64_t> allocation_id = {};
   // What earlier attempts have found.
   FaultConstraints constraints = {};
-  // `no_space` holds for one attempt only: the fault has waited for long in a pool's line, and
-  // looks whether another pool has space.
+  // The fault has waited for long in a pool's line, and looks whether another pool has space. If
+  // none has, it goes back to the line.
   bool left_line = false;
   // none: the destination's process has ended. The page goes to its pool, and is mapped at other
   // processors only.

@@ -357,13 +357,14 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
     return put_off_for_memory(fault, "no memory is left for the page");
   FaultConstraints& constraints = fault.constraints;
   if (status == OpStatus::held) constraints.space_is_held = true;
+  const bool is_full = status == OpStatus::absent || status == OpStatus::held;
   if (constraints.no_space) {
     // The page is wanted here only because the view could not change. What hindered that (an
     // overdue device, too many mappings) may be over.
     constraints.keep_view = false;
-    return put_off(fault, soon(), no_space_anywhere_.c_str());
+    return is_full ? put_off(fault, soon(), no_space_anywhere_.c_str()) : put_off_in_line(fault, p);
   }
-  if (status == OpStatus::absent || status == OpStatus::held) {
+  if (is_full) {
     constraints.narrow_for_space(attempt.is_for_many);
     return Next::at_once;
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/page.h"
+#include "io/claimed_stretch.h"
 #include "io/own_pieces.h"
 #include "io/preparation.h"
 #include "io/whole.h"
@@ -82,41 +83,6 @@ bool is_divisible(const iovec* pieces, std::size_t count) {
            (piece.iov_len % impl::page_size == 0 && place(piece) == place(*first));
   });
 }
-
-// A call reads a stretch of the file at the file's position, although other threads and processes
-// read at the same position. Several calls would read several stretches. So this moves the position
-// first, and returns the rest at the end.
-class ClaimedStretch {
- public:
-  // `done`: how many of the bytes have been read when this is destroyed, also by the cancellation
-  // of the thread.
-  ClaimedStretch(int fd, std::size_t bytes, const std::size_t& done)
-      : fd_(fd), bytes_(bytes), done_(done) {
-    const int errno_before = errno;
-    end_ = ::lseek64(fd, static_cast<off64_t>(bytes), SEEK_CUR);
-    errno = errno_before;
-  }
-  ~ClaimedStretch() {
-    if (end_ < 0 || done_ >= bytes_) return;
-    const int errno_before = errno;
-    ::lseek64(fd_, -static_cast<off64_t>(bytes_ - done_), SEEK_CUR);
-    errno = errno_before;
-  }
-  ClaimedStretch(const ClaimedStretch&) = delete;
-  ClaimedStretch& operator=(const ClaimedStretch&) = delete;
-
-  // Where it starts. At the file's position if the position cannot be moved so far, which is so
-  // behind the end of a block device.
-  off64_t start() const {
-    return end_ < 0 ? at_file_position : end_ - static_cast<off64_t>(bytes_);
-  }
-
- private:
-  const int fd_;
-  const std::size_t bytes_;
-  const std::size_t& done_;
-  off64_t end_;
-};
 
 ssize_t read_parts(const iovec* pieces, std::size_t count, off64_t offset, const FillCall& call,
                    std::size_t all, std::size_t part, std::size_t& done) {

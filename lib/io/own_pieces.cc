@@ -10,7 +10,6 @@
 
 #include "base/page.h"
 #include "io/preparation.h"
-#include "io/real.h"
 
 namespace wherry::io {
 
@@ -61,8 +60,7 @@ OwnPieces::OwnPieces(std::size_t count, std::size_t bytes, std::size_t further) 
 OwnPieces::~OwnPieces() {
   if (memory_ == nullptr) return;
   const int errno_before = errno;
-  // Nobody has an array there, so the wrapper need not count this.
-  Real<"munmap", int(void*, std::size_t)>::get()(memory_, mapped_);
+  ::munmap(memory_, mapped_);
   errno = errno_before;
 }
 

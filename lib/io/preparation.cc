@@ -14,7 +14,6 @@ namespace wherry::io {
 
 constinit std::atomic<const impl::SystemCallHooks*> attached_hooks = nullptr;
 constinit std::atomic<bool> is_preparing = false;
-constinit std::atomic<std::uint64_t> unreadable_changes = 0;
 [[gnu::tls_model("initial-exec")]] constinit thread_local ReadablePages readable_pages{};
 
 namespace {
@@ -58,17 +57,12 @@ bool is_readable(const void* start, std::size_t bytes) {
   const std::uintptr_t last = first + bytes - 1;
   if (last < first) return false;
   if (is_on_readable_pages(start, bytes) || managed_bytes(start, bytes) == bytes) return true;
-  // Before the kernel looks: if another thread changes memory meanwhile, that is not known here.
-  const std::uint64_t changes = unreadable_changes.load(std::memory_order_acquire);
   const int errno_before = errno;
   bool readable = true;
   for (std::uintptr_t page = first / impl::page_size; readable && page <= last / impl::page_size;
        ++page) {
     readable = kernel_reads(page * impl::page_size);
-    // Changes of what may be managed are not counted.
-    if (readable && page >> 36 == 0 &&
-        !may_be_managed(reinterpret_cast<void*>(page * impl::page_size)))
-      readable_pages[page % readable_pages.size()] = readable_entry(page, changes);
+    if (readable) readable_pages[page % readable_pages.size()] = page;
   }
   errno = errno_before;
   return readable;

@@ -47,24 +47,18 @@ inline bool may_be_managed(const void* start) {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return bytes - 1 < impl::page_size && ((here ^ first) | (here ^ last)) < impl::page_size;
 }
-// How often memory may have become unreadable: calls of munmap and the like, which unreadable.h
-// counts.
-extern constinit std::atomic<std::uint64_t> unreadable_changes;
-// Pages that the calling thread has found readable: the page's number, times 2^28, plus the lower
-// 28 bits of the number of changes at that time. One word for each, for signal handlers.
-using ReadablePages = std::array<std::uint64_t, 16>;
+// Numbers of pages that the calling thread has found readable, each at its number modulo the size.
+// One word for each, for signal handlers.
+using ReadablePages = std::array<std::uintptr_t, 16>;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ReadablePages readable_pages;
-inline std::uint64_t readable_entry(std::uintptr_t page, std::uint64_t changes) {
-  return page << 28 | (changes & 0xfffffff);
-}
-// Whether nothing can have changed since the calling thread found all pages of the range readable.
+// Whether all pages of the range are among them. Who unmaps or protects a page and then passes an
+// array there gets SIGSEGV instead of EFAULT.
 [[gnu::always_inline]] inline bool is_on_readable_pages(const void* start, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t last_page = (first + bytes - 1) / impl::page_size;
   std::uintptr_t page = first / impl::page_size;
-  if (page == 0 || page > last_page || last_page >> 36 != 0) return false;
-  const std::uint64_t changes = unreadable_changes.load(std::memory_order_relaxed);
-  while (readable_pages[page % readable_pages.size()] == readable_entry(page, changes))
+  if (page == 0 || page > last_page) return false;
+  while (readable_pages[page % readable_pages.size()] == page)
     if (page++ == last_page) return true;
   return false;
 }

@@ -7,31 +7,40 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
+#include "io/claimed_stretch.h"
 #include "io/own_pieces.h"
 
 namespace wherry::io {
 namespace {
 
-// Whether the file itself lets the call go on behind what it has transferred: then Linux has
-// stopped at a page that is elsewhere, and another call neither waits nor raises a signal. Linux
-// may stop anywhere in a page, because the page may leave while Linux copies into it. `at`: where
-// the rest begins.
-bool goes_on(int fd, off64_t at, Access access) {
+// Whether a call for the rest of a transfer neither waits nor raises a signal, so that it only
+// finds out whether Linux has stopped at a page that is elsewhere. Linux may stop anywhere in a
+// page, because the page may leave while Linux copies into it. `at`: where the rest begins. A
+// file's size is taken as a promise of data: files of /proc have none, and a read of some waits for
+// news.
+bool may_go_on(int fd, off64_t at, Access access) {
   struct stat about;
-  if (::fstat(fd, &about) != 0) return false;
+  if (at < 0 || ::fstat(fd, &about) != 0) return false;
   if (S_ISBLK(about.st_mode)) return true;
   if (!S_ISREG(about.st_mode)) return false;
-  if (at == at_file_position) at = ::lseek64(fd, 0, SEEK_CUR);
-  // Files of /proc have no size, and a read of some waits for news.
   if (access == Access::write) return at < about.st_size;
-  // Above the limit Linux sends SIGXFSZ.
+  // At the greatest size of a file Linux sends SIGXFSZ. What is appended begins at the file's end.
   rlimit64 limit;
-  if (::getrlimit64(RLIMIT_FSIZE, &limit) != 0) return false;
+  return ::getrlimit64(RLIMIT_FSIZE, &limit) == 0 &&
+         static_cast<rlim64_t>(std::max<off64_t>(at, about.st_size)) < limit.rlim_cur;
+}
+
+// Whether a call at the file's position may claim its stretch: not what is appended, and not files
+// without a size, as in /proc, whose positions may have another meaning.
+bool may_claim(int fd, Access access) {
+  struct stat about;
+  if (::fstat(fd, &about) != 0) return false;
+  if (!S_ISBLK(about.st_mode) && (!S_ISREG(about.st_mode) || about.st_size == 0)) return false;
+  if (access == Access::write) return true;
   const int flags = ::fcntl(fd, F_GETFL);
-  const bool appends = flags == -1 || (flags & O_APPEND) != 0;
-  const off64_t written_at = appends ? std::max<off64_t>(at, about.st_size) : at;
-  return at >= 0 && static_cast<rlim64_t>(written_at) < limit.rlim_cur;
+  return flags != -1 && (flags & O_APPEND) == 0;
 }
 
 }  // namespace
@@ -42,20 +51,29 @@ ssize_t call_for_whole(int fd, const iovec* pieces, std::size_t count, off64_t o
     return call_prepared([&] { return prepare_pieces(rest, number, access); },
                          [&] { return call(rest, number, at); });
   };
-  const ssize_t first = prepared(const_cast<iovec*>(pieces), count, offset);
   const auto sum = sum_of(pieces, count);
-  if (first <= 0 || !sum) return first;
+  if (!sum) return prepared(const_cast<iovec*>(pieces), count, offset);
   const std::size_t all = std::min(*sum, call_bytes_max);
-  if (static_cast<std::size_t>(first) >= all) return first;
+  const int errno_before = errno;
+  std::size_t done = 0;
+  std::optional<ClaimedStretch> stretch;
+  if (offset == at_file_position && may_claim(fd, access)) {
+    stretch.emplace(fd, all, done);
+    offset = std::max(stretch->start(), at_file_position);
+  }
+  errno = errno_before;
+  const ssize_t first = prepared(const_cast<iovec*>(pieces), count, offset);
+  if (first <= 0) return first;
+  done = static_cast<std::size_t>(first);
+  if (done >= all) return first;
   const OwnPieces arrays(count, 0, count);
   if (!arrays.exist()) return first;
-  const int errno_before = errno;
-  auto done = static_cast<std::size_t>(first);
   while (done < all) {
     const std::size_t number = cut(pieces, count, done, all - done, arrays.further());
-    const off64_t at =
-        offset == at_file_position ? at_file_position : offset + static_cast<off64_t>(done);
-    if (!is_managed(arrays.further()->iov_base, 1) || !goes_on(fd, at, access)) break;
+    const bool is_at_position = offset == at_file_position;
+    const off64_t at = is_at_position ? offset : offset + static_cast<off64_t>(done);
+    const off64_t place = is_at_position ? ::lseek64(fd, 0, SEEK_CUR) : at;
+    if (!is_managed(arrays.further()->iov_base, 1) || !may_go_on(fd, place, access)) break;
     const ssize_t result = prepared(arrays.further(), number, at);
     if (result <= 0) break;
     done += static_cast<std::size_t>(result);

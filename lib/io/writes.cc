@@ -75,10 +75,12 @@ ssize_t io_process_vm_readv(pid_t, const iovec*, unsigned long, const iovec*, un
 ssize_t io_write(int fd, const void* buffer, std::size_t bytes) {
   const auto real = Real<"write", ssize_t(int, const void*, std::size_t)>::get();
   if (!is_to_be_drained(buffer, bytes)) return real(fd, buffer, bytes);
-  return write_managed(fd, buffer, bytes, at_file_position,
-                       [&](const iovec* pieces, std::size_t, off64_t) {
-                         return real(fd, pieces->iov_base, pieces->iov_len);
-                       });
+  return write_managed(
+      fd, buffer, bytes, at_file_position, [&](const iovec* pieces, std::size_t, off64_t at) {
+        if (at == at_file_position) return real(fd, pieces->iov_base, pieces->iov_len);
+        return Real<"pwrite64", ssize_t(int, const void*, std::size_t, off64_t)>::get()(
+            fd, pieces->iov_base, pieces->iov_len, at);
+      });
 }
 ssize_t io_pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) {
   return write_at<"pwrite">(fd, buffer, bytes, offset);
@@ -90,8 +92,10 @@ ssize_t io_writev(int fd, const iovec* pieces, int count) {
   const auto real = Real<"writev", ssize_t(int, const iovec*, int)>::get();
   const auto number = static_cast<std::size_t>(count);
   if (!is_to_be_drained(pieces, number)) return real(fd, pieces, count);
-  const auto call = [&](const iovec* from, std::size_t some, off64_t) {
-    return real(fd, from, static_cast<int>(some));
+  const auto call = [&](const iovec* from, std::size_t some, off64_t at) {
+    if (at == at_file_position) return real(fd, from, static_cast<int>(some));
+    return Real<"pwritev64", ssize_t(int, const iovec*, int, off64_t)>::get()(
+        fd, from, static_cast<int>(some), at);
   };
   return drain(fd, pieces, number, at_file_position, FillCall(call));
 }

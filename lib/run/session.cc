@@ -57,9 +57,15 @@ void leave_trace_to_the_program() {
 // given up its rights to files. -1: there is none.
 int reports_file = -1;
 
-// Appends a line, which may be one of several of this process: a JSON object.
+void open_reports() {
+  if (reports_file < 0 && !settings()->reports.empty())
+    reports_file = open_own_file(settings()->reports.c_str());
+}
+
+// Appends a line, which may be one of several of this process: a JSON object. Another process may
+// have had no space for the end of its line.
 void report(const std::string& members) {
-  const std::string line = "{\"process\":" + std::to_string(::getpid()) + "," + members + "}\n";
+  const std::string line = "\n{\"process\":" + std::to_string(::getpid()) + "," + members + "}";
   const off_t end = ::lseek(reports_file, 0, SEEK_END);
   // A signal would end the program if the file may not be so long.
   if (end < 0 || !impl::may_write_to(static_cast<std::uint64_t>(end) + line.size())) return;
@@ -116,6 +122,7 @@ bool try_to_start() {
 
 bool start() {
   const OwnCalls own;
+  open_reports();  // there may have been no free number before
   const bool started = try_to_start();
   // If there is no further line, the process has ended without its exit handlers. Without a start
   // the tool shall not take it for one without large allocations; the library has printed why.
@@ -166,7 +173,7 @@ void report_counts() {
   if (settings() == nullptr) return;
   remember_first_cpus();
   find_code();
-  if (!settings()->reports.empty()) reports_file = open_own_file(settings()->reports.c_str());
+  open_reports();
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;

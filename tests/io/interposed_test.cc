@@ -633,6 +633,62 @@ TEST_CASE("a write to a file's greatest size is short, and raises no signal", "[
   });
 }
 
+TEST_CASE("threads that read at one file's position read each record once, as a whole", "[io]") {
+  in_both_ways([](const Session& session) {
+    constexpr std::size_t record = 3 * page_bytes + 100;
+    constexpr std::size_t gap = 32;  // Linux copies from the middle of a page to that of the next
+    constexpr std::size_t room = 4 * page_bytes;
+    constexpr std::size_t readers = 2;
+    const std::size_t records = std::max<std::size_t>(200, scaled(4000));
+    // Linux locks the position of a file with a name, and not that of a memory file.
+    std::FILE* const named = std::tmpfile();
+    expect(named != nullptr, "tmpfile");
+    const Ends file{::fileno(named), ::fileno(named)};
+    for (std::size_t i = 0; i < records; ++i) {
+      const std::vector<std::size_t> words(record / sizeof i + 1, i);
+      expect(::write(file.out, words.data(), record) == static_cast<ssize_t>(record), "a record");
+    }
+    ::lseek(file.in, 0, SEEK_SET);
+    struct Flag {
+      std::atomic<int> leave;
+    };
+    const Managed<char> memory{readers * room};
+    const Managed<Flag> flag(1);
+    flag[0].leave = 0;
+    session.launch(0, 1, [start = memory.data(), leave = &flag[0].leave](std::size_t) {
+      while (*leave == 0)
+        for (std::size_t at = 0; at < readers * room; at += page_bytes)
+          (void)static_cast<const volatile char*>(start)[at];
+    });
+    std::vector<std::atomic<int>> times_read(records);
+    std::atomic<int> wrong = 0;
+    const auto read_all = [&](char* into) {
+      for (;;) {
+        const ssize_t got = ::read(file.in, into, record);
+        if (got == 0) return;
+        std::size_t index = 0;
+        std::memcpy(&index, into, sizeof index);
+        const std::vector<std::size_t> words(record / sizeof index + 1, index);
+        if (got == static_cast<ssize_t>(record) && index < records &&
+            std::memcmp(into, words.data(), record) == 0)
+          ++times_read[index];
+        else if (++wrong == 1)
+          std::fprintf(stderr, "read returned %zd, errno %d\n", got, errno);
+        if (got < 0) return;
+      }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < readers; ++i)
+      threads.emplace_back(read_all, memory.data() + i * room + gap);
+    for (std::thread& thread : threads) thread.join();
+    flag[0].leave = 1;
+    WHERRY_TRY(session.wait(0));
+    std::fclose(named);
+    for (const std::atomic<int>& times : times_read) wrong += times != 1;
+    expect(wrong == 0, std::to_string(wrong) + " records wrong or not read once");
+  });
+}
+
 TEST_CASE("kernels call the same functions", "[io]") {
   in_both_ways([](const Session& session) {
     const Managed<char> memory{bytes}, back{bytes};

@@ -413,6 +413,14 @@ class Interface(Same):
         self.assertIn("in 2 processes", done.stderr)
         self.assertNotIn("libnuma", done.stderr)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_the_summary_contains_a_program_that_has_given_up_its_rights(self):
+        code = ("import os; memory = bytearray(9 << 20); os.setgroups([]); os.setgid(65534)\n"
+                "os.setuid(65534); print(len(memory))")
+        done = wherry("run", "--min-size", "8M", "--", "/usr/bin/python3", "-c", code)
+        self.assertEqual(done.stdout, f"{9 << 20}\n")
+        self.assertIn("wherry run: managed memory in 1 allocation", done.stderr)
+
     def test_wrong_options_are_named_and_the_program_is_not_run(self):
         for options, words in [
                 (["--attach", "somewhere"], "--attach somewhere: use by-cpu"),

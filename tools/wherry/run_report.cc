@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <map>
 
 #include "base/page.h"
 #include "byte_text.h"
@@ -56,13 +57,15 @@ RunReport RunReport::read(const std::string& path) {
   std::uint64_t unfinished = 0;
   std::uint64_t not_started = 0;
   std::string refusal;
+  std::map<std::int64_t, int> open;  // how often each process has started and not finished
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     json one = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!one.is_object()) continue;  // cut off: the disk is full
+    if (!one.is_object()) continue;  // empty, or cut off
+    int& starts = open[one.value("process", std::int64_t{0})];
     one.erase("process");
     if (one.contains("started")) {
-      ++unfinished;
+      ++starts;
     } else if (one.contains("not_started")) {
       ++not_started;
     } else {
@@ -70,9 +73,11 @@ RunReport RunReport::read(const std::string& path) {
       one.erase("refusal");
       add(report.sum_, one);
       ++processes;
+      --starts;
     }
   }
-  unfinished -= std::min(unfinished, processes);
+  for (const auto& [process, starts] : open)
+    unfinished += static_cast<unsigned>(std::max(starts, 0));
   if (report.sum_.is_null()) report.sum_ = json::object();
   report.sum_["processes"] = processes;
   report.sum_["unfinished"] = unfinished;

@@ -63,7 +63,8 @@ int add_module(dl_phdr_info* module, std::size_t, void* pointer) {
   auto& plan = *static_cast<SnapshotGuardPlan*>(pointer);
   const std::string_view path = module->dlpi_name;
   std::vector<AddressRange> variables, code;
-  bool is_of_library = false;
+  bool is_of_library = file_name(path).starts_with("libwherry_io.so") ||
+                       file_name(path).starts_with("libwherry_run.so");
   for (int i = 0; i < module->dlpi_phnum; ++i) {
     const auto& segment = module->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD) continue;
