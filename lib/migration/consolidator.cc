@@ -93,11 +93,11 @@ Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
     const auto holder = scattered_at(block);
     if (!holder || !pins_.pinned(index).none()) return Merged::not_wanted;
     owner = *holder;
-    block.state.is_merging = true;
+    engine_.entries().scattered_blocks().merge_begins(block, owner);
   }
   const int error = engine_.at(owner).file.merge(block_span(index));
   const LockedBlock block(index, state);
-  block.state.is_merging = false;
+  engine_.entries().scattered_blocks().merge_ends(block);
   return error == 0 ? Merged::yes : Merged::refused;
 }
 

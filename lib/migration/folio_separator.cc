@@ -18,7 +18,13 @@ bool FolioSeparator::has_work(const LockedBlock& block, PageRun run, Processor o
          Folios::apart;
 }
 
+bool FolioSeparator::is_part_of_merge(const LockedBlock& block, PageRun run,
+                                      Processor owner) const {
+  return run.count != pages_per_block && entries_.scattered_blocks().is_merging(block, owner);
+}
+
 bool FolioSeparator::is_held_now(const LockedBlock& block, PageRun run, Processor owner) const {
+  if (is_part_of_merge(block, run, owner)) return true;
   const std::uint64_t retry_at_ns = held_.retry_at(block.index);
   return retry_at_ns != 0 && clock_() < retry_at_ns && has_work(block, run, owner);
 }
@@ -28,8 +34,11 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   const Processor owner = departure.owner;
   PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
-  // Linux cannot split a huge page while it makes it. A whole block leaves all the same.
-  if (block.state.is_merging && run.count != pages_per_block) return OpStatus::incomplete;
+  // A fault is answered where the page is: on busy CPUs a merge may take seconds.
+  if (is_part_of_merge(block, run, owner))
+    return departure.cause == MoveCause::fault && departure.if_held == IfHeld::stay
+               ? OpStatus::held
+               : OpStatus::incomplete;
   const PageMask others_in_flight = block.state.in_flight() - PageMask::of(run);
   if (!others_in_flight.none() && becomes_full(block, owner)) return OpStatus::incomplete;
   const Folios folios = file.folios(span, block.state.at(owner).resident);

@@ -58,8 +58,9 @@ class FolioSeparator {
     IfHeld if_held = IfHeld::stay;
   };
   // After `ok` the pages share no folio with other pages of the owner's pool. held: they do, and
-  // somebody holds it; retry_at() says when another attempt makes sense. incomplete: other pages of
-  // the block are in flight, or the consolidator is merging the block, or Linux asks to try again.
+  // somebody holds it; retry_at() says when another attempt makes sense. For a fault also: the
+  // consolidator is merging the block; incomplete for others. incomplete: other pages of the block
+  // are in flight, or Linux asks to try again.
   // no_memory: there is none to copy pages. With any result the contents of all pages, and what
   // each processor may access, are as before; entries may be missing, which costs faults.
   OpStatus separate(const LockedBlock& block, PageRun run, const Departure& departure)
@@ -80,6 +81,11 @@ class FolioSeparator {
       REQUIRES(block.state.lock);
 
  private:
+  // Whether Linux is making one huge page of the block, and the pages are a part of it: Linux could
+  // not split it yet, and a punch would clear the part where it is. A whole block leaves all the
+  // same.
+  bool is_part_of_merge(const LockedBlock& block, PageRun run, Processor owner) const
+      REQUIRES(block.state.lock);
   // Whether the pages that the owner's pool lacks are in flight. Some may be in its file already,
   // and Linux may merge the block when the last one is.
   bool becomes_full(const LockedBlock& block, Processor owner) const REQUIRES(block.state.lock);

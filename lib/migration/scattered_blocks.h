@@ -1,8 +1,9 @@
 // Blocks that a pool holds as a whole, but that its processor sees through small page-table entries
 // although one huge entry is possible. They wait here for the consolidator
-// (migration/consolidator.h), in the order in which they became so.
+// (migration/consolidator.h), in the order in which they became so. Also which block it is merging.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory_resource>
@@ -40,7 +41,24 @@ class ScatteredBlocks {
   // The caller clears Block::is_noted_as_scattered under the block's lock. One thread.
   std::optional<Noted> take(std::uint64_t earliest_ns) EXCLUDES(lock_);
 
+  // Linux makes one huge page of the block in the owner's pool from now on, or no longer. One
+  // thread.
+  void merge_begins(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock) {
+    merging_.store(tag(block, owner), std::memory_order_relaxed);
+  }
+  void merge_ends(const LockedBlock&) { merging_.store(nothing, std::memory_order_relaxed); }
+  bool is_merging(const LockedBlock& block, Processor owner) const REQUIRES(block.state.lock) {
+    return merging_.load(std::memory_order_relaxed) == tag(block, owner);
+  }
+
  private:
+  static constexpr std::uint64_t nothing = ~std::uint64_t{0};
+  static std::uint64_t tag(const LockedBlock& block, Processor owner) {
+    return block.index.value * max_processors + static_cast<std::uint64_t>(owner.index);
+  }
+
+  // Changes from and to a block's tag under that block's lock.
+  std::atomic<std::uint64_t> merging_ = nothing;
   Mutex lock_{LockOrder::scattered_blocks};
   Condition changed_;
   bool open_ GUARDED_BY(lock_) = false;

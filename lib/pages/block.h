@@ -70,8 +70,6 @@ class alignas(64) Block {
   ProcessorMask to_enter_whole : max_processors GUARDED_BY(lock) = 0;
   // The block waits for the consolidator (migration/scattered_blocks.h).
   bool is_noted_as_scattered : 1 GUARDED_BY(lock) = false;
-  // The consolidator has Linux make one huge page of the block: no part of it leaves its pool.
-  bool is_merging : 1 GUARDED_BY(lock) = false;
 
   // The processors whose pools hold the page.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);

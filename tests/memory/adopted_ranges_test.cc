@@ -213,7 +213,8 @@ TEST_CASE("stacks are adopted while they are in use, but not the control block a
       }
     });
     while (on_stack == nullptr) std::this_thread::yield();
-    const AddressRange range = range_of(const_cast<unsigned char*>(on_stack.load()), 64 << 10);
+    // Not the end of the array, which may share a page with the control block.
+    const AddressRange range = range_of(const_cast<unsigned char*>(on_stack.load()), 56 << 10);
     for (int round = 0; round < 20; ++round) {
       // Without a userfaultfd its writers would need their stack to wait.
       expect(adoption.adopt(range) == (way ? Verdict::adopted : Verdict::unsuitable),

@@ -164,20 +164,22 @@ TEST_CASE("a merge that Linux refuses is tried again a few times") {
 TEST_CASE("no part of a block leaves during the merge, and the whole block does") {
   Setup s;
   s.populate_in_parts();
-  const auto move_now = [&](PageRun run) {
+  const auto move_now = [&](PageRun run, MoveCause cause) {
     const LockedBlock block(index, s.state);
     Reservation reservation;
     REQUIRE(reservation.try_grow(s.engine.at(Processor::host()).capacity, run.count));
-    return s.engine.migrate(block, run, device, Processor::host(), reservation, {}).status;
+    return s.engine.migrate(block, run, device, Processor::host(), reservation, cause).status;
   };
-  OpStatus part = OpStatus::ok, whole = OpStatus::held;
+  OpStatus by_fault = OpStatus::ok, by_prefetch = OpStatus::ok, whole = OpStatus::held;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
     if (operation != "merge") return;
-    part = move_now({7, 16});
-    whole = move_now({0, pages_per_block});
+    by_fault = move_now({7, 16}, MoveCause::fault);
+    by_prefetch = move_now({7, 16}, MoveCause::prefetch);
+    whole = move_now({0, pages_per_block}, MoveCause::prefetch);
   };
   CHECK(s.consolidator.consolidate(index));
-  CHECK(part == OpStatus::incomplete);
+  CHECK(by_fault == OpStatus::held);  // the fault is answered where the page is
+  CHECK(by_prefetch == OpStatus::incomplete);
   CHECK(whole == OpStatus::ok);
   CHECK(s.machine.at(0).held() == pages_per_block);
 }

@@ -382,10 +382,11 @@ TEST_CASE("variables and the caller's stack are registered like other memory", "
     // Not in the pages of the thread control block, which are refused.
     std::byte above[16 * kibibyte];
     asm volatile("" : : "r"(above) : "memory");
-    [] {
+    const auto below = []() __attribute__((noinline)) {
       std::uint64_t large[3000] = {};
       share(large, std::size(large));
-    }();
+    };
+    below();
   }).join();
 }
 

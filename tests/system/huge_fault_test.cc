@@ -94,6 +94,13 @@ bool pools_have_huge_pages() {
   return have;
 }
 
+// One fault for each block. A thread that is woken for another fault faults again.
+void check_faults(int p, std::uint64_t before) {
+  const std::uint64_t faults = Stage::faults(p) - before;
+  CHECK(faults >= blocks);
+  CHECK(faults <= 2 * blocks);
+}
+
 }  // namespace
 
 TEST_CASE("a first touch that covers a block creates one huge page", "[system]") {
@@ -105,7 +112,7 @@ TEST_CASE("a first touch that covers a block creates one huge page", "[system]")
     const std::uint64_t entries = settled_huge_entries_of(p, memory);
     const std::uint64_t faults = Stage::faults(p);
     touch(p, memory, 1);
-    CHECK(Stage::faults(p) - faults == blocks);
+    check_faults(p, faults);
     CHECK(comes_to_map_whole(p, memory, entries));
     for (std::size_t i = 0; i < blocks * block_words; i += page_words)
       if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
@@ -124,7 +131,7 @@ TEST_CASE("a fault that moves a block makes it one huge page, with its contents"
     // handler had given the block one entry, and the handler reads its last message after that.
     const std::uint64_t faults = Stage::faults(p);
     touch(p, memory, 7);
-    CHECK(Stage::faults(p) - faults == blocks);
+    check_faults(p, faults);
     for (std::size_t i = 0; i < blocks * block_words; i += page_words)
       if (s.residents(memory.first + i) != bit_of(p)) FAIL("page " << i / page_words);
   }

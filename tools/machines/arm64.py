@@ -81,8 +81,8 @@ MACHINE = ["-M", "virt", "-accel", "tcg,thread=multi", "-cpu", "max,pauth-impdef
 
 
 def to_second_line(path):
-    return ["-device", "virtio-serial-pci", "-chardev", f"file,id=output,path={path}",
-            "-device", "virtconsole,chardev=output"]
+    # Debian 12's kernel has no driver of virtio consoles built in.
+    return ["-chardev", f"file,id=output,path={path}", "-device", "pci-serial,chardev=output"]
 
 
 class Root:
@@ -149,7 +149,7 @@ class Root:
             qemu="qemu-system-aarch64", options=MACHINE,
             kernel=debian_packages.kernel_image(self.cache, suite, "arm64", version),
             busybox=self.folder / "usr/bin/busybox", root=self.folder,
-            strip="aarch64-linux-gnu-strip", console="ttyAMA0", output="hvc0",
+            strip="aarch64-linux-gnu-strip", console="ttyAMA0", output="ttyS0",
             output_options=to_second_line)
 
 

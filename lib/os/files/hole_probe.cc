@@ -26,8 +26,9 @@ namespace wherry::impl {
 namespace {
 
 constexpr std::size_t probe_bytes = std::size_t{2} << 20;
-// khugepaged holds a page for less than a millisecond if it gets a CPU.
-constexpr std::uint64_t trial_limit_ns = 500'000'000;
+// khugepaged holds a page for less than a millisecond if it gets a CPU, and for some ten
+// milliseconds in an emulated machine.
+constexpr std::uint64_t trial_limit_ns = 2'000'000'000;
 constexpr int pause_ms = 1;
 
 using Found = HoleProbe::Found;
