@@ -93,7 +93,10 @@ Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
     const auto holder = scattered_at(block);
     if (!holder || !pins_.pinned(index).none()) return Merged::not_wanted;
     owner = *holder;
-    engine_.entries().scattered_blocks().merge_begins(block, owner);
+    // With a userfaultfd nobody gets a reference to a page that leaves: he would fault, and wait
+    // for the block's lock.
+    if (!engine_.at(engine_.table_of(owner)).mapper.punch_unmaps())
+      engine_.entries().scattered_blocks().merge_begins(block, owner);
   }
   const int error = engine_.at(owner).file.merge(block_span(index));
   const LockedBlock block(index, state);

@@ -34,11 +34,12 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   const Processor owner = departure.owner;
   PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
-  // A fault is answered where the page is: on busy CPUs a merge may take seconds.
-  if (is_part_of_merge(block, run, owner))
-    return departure.cause == MoveCause::fault && departure.if_held == IfHeld::stay
-               ? OpStatus::held
-               : OpStatus::incomplete;
+  // On busy CPUs a merge may take seconds, because Linux first waits for a kernel thread on each
+  // CPU. A fault is answered where the page is, and an eviction takes another block.
+  if (is_part_of_merge(block, run, owner)) {
+    const bool may_wait = departure.cause == MoveCause::prefetch;
+    return departure.if_held == IfHeld::stay && !may_wait ? OpStatus::held : OpStatus::incomplete;
+  }
   const PageMask others_in_flight = block.state.in_flight() - PageMask::of(run);
   if (!others_in_flight.none() && becomes_full(block, owner)) return OpStatus::incomplete;
   const Folios folios = file.folios(span, block.state.at(owner).resident);

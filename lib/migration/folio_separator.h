@@ -58,11 +58,11 @@ class FolioSeparator {
     IfHeld if_held = IfHeld::stay;
   };
   // After `ok` the pages share no folio with other pages of the owner's pool. held: they do, and
-  // somebody holds it; retry_at() says when another attempt makes sense. For a fault also: the
-  // consolidator is merging the block; incomplete for others. incomplete: other pages of the block
-  // are in flight, or Linux asks to try again.
-  // no_memory: there is none to copy pages. With any result the contents of all pages, and what
-  // each processor may access, are as before; entries may be missing, which costs faults.
+  // somebody holds it, or the consolidator is merging the block; retry_at() says when another
+  // attempt makes sense. incomplete: other pages of the block are in flight, or Linux asks to try
+  // again, or the consolidator is merging the block and the departure is a prefetch or cannot be
+  // put off. no_memory: there is none to copy pages. With any result the contents of all pages, and
+  // what each processor may access, are as before; entries may be missing, which costs faults.
   OpStatus separate(const LockedBlock& block, PageRun run, const Departure& departure)
       REQUIRES(block.state.lock);
   // Whether separate() would have to do something for these pages of the owner's pool.

@@ -41,8 +41,8 @@ class ScatteredBlocks {
   // The caller clears Block::is_noted_as_scattered under the block's lock. One thread.
   std::optional<Noted> take(std::uint64_t earliest_ns) EXCLUDES(lock_);
 
-  // Linux makes one huge page of the block in the owner's pool from now on, or no longer. One
-  // thread.
+  // From now on Linux makes one huge page of the block in the owner's pool, of which no part may
+  // leave meanwhile (FolioSeparator); or no longer. One thread.
   void merge_begins(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock) {
     merging_.store(tag(block, owner), std::memory_order_relaxed);
   }
