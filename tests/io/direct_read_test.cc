@@ -42,7 +42,6 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t mib = 1 << 20;
-constexpr std::uint32_t device_bit = 2;
 
 void in_both_ways(const std::function<void()>& body) {
   for (const bool restricted : {false, true}) {
