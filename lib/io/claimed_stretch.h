@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 
@@ -33,10 +34,8 @@ class ClaimedStretch {
   ClaimedStretch& operator=(const ClaimedStretch&) = delete;
 
   // Where it starts. At the file's position if the position cannot be moved so far, which is so
-  // behind the end of a block device.
-  off64_t start() const {
-    return end_ < 0 ? at_file_position : end_ - static_cast<off64_t>(bytes_);
-  }
+  // behind the end of a block device, or if it does not move.
+  off64_t start() const { return std::max(end_ - static_cast<off64_t>(bytes_), at_file_position); }
 
  private:
   const int fd_;

@@ -25,10 +25,10 @@ bool is_of_messages(int fd, mode_t mode) {
          type != SOCK_STREAM;
 }
 
-ssize_t drain_parts(int fd, const iovec* pieces, std::size_t count, off64_t offset,
-                    const FillCall& call, std::size_t all, std::size_t part) {
+ssize_t drain_parts(const iovec* pieces, std::size_t count, off64_t offset, const FillCall& call,
+                    std::size_t all, std::size_t part) {
   OwnPieces own(count, part);
-  if (!own.exist()) return call_for_whole(fd, pieces, count, offset, Access::read, call);
+  if (!own.exist()) return call_with_pieces(pieces, count, offset, Access::read, call);
   const int errno_before = errno;
   std::size_t done = 0;
   do {
@@ -36,9 +36,7 @@ ssize_t drain_parts(int fd, const iovec* pieces, std::size_t count, off64_t offs
     // A message is sent as a whole.
     if (part == all && asked < all) return call(const_cast<iovec*>(pieces), count, offset);
     own.collect();
-    const off64_t at =
-        offset == at_file_position ? at_file_position : offset + static_cast<off64_t>(done);
-    const ssize_t result = call(own.pieces(), own.count(), at);
+    const ssize_t result = call(own.pieces(), own.count(), behind(offset, done));
     if (result < 0 && done == 0) return result;
     if (result <= 0) break;
     done += static_cast<std::size_t>(result);
@@ -59,12 +57,13 @@ ssize_t drain(int fd, const iovec* pieces, std::size_t count, off64_t offset,
   const bool is_message = is_known && is_of_messages(fd, about.st_mode);
   errno = errno_before;
   const auto all = sum_of(pieces, count);
-  if (!is_known || is_file || !all || *all == 0)
-    return call_for_whole(fd, pieces, count, offset, Access::read, call);
+  if (is_file) return call_for_whole(fd, about, pieces, count, offset, Access::read, call);
+  if (!is_known || !all || *all == 0)
+    return call_with_pieces(pieces, count, offset, Access::read, call);
   if (is_message && *all > message_bytes_max)
     return call(const_cast<iovec*>(pieces), count, offset);
   const std::size_t most = std::min(*all, call_bytes_max);
-  return drain_parts(fd, pieces, count, offset, call, most,
+  return drain_parts(pieces, count, offset, call, most,
                      is_message ? most : std::min(most, drained_part_bytes));
 }
 

@@ -37,12 +37,12 @@ bool delivers_once(int fd, mode_t mode) {
   return !S_ISFIFO(mode) && !S_ISDIR(mode);
 }
 
-Way way_for(int fd) {
+// `about`: set if the way is all_of_file.
+Way way_for(int fd, struct stat& about) {
   const int flags = ::fcntl(fd, F_GETFL);
   // A pipe has the flag, too: its packets are ordinary reads.
   const bool is_direct = flags >= 0 && (flags & O_DIRECT) != 0;
   if (!is_direct && !prepares()) return Way::into_their_memory;
-  struct stat about;
   if (::fstat(fd, &about) != 0) return Way::into_their_memory;
   if (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode))
     return is_direct ? Way::in_parts : Way::all_of_file;
@@ -93,9 +93,7 @@ ssize_t read_parts(const iovec* pieces, std::size_t count, off64_t offset, const
   std::size_t wanted = all % part != 0 ? all % part : part;
   while (done < all) {
     const std::size_t asked = own.take(pieces, count, done, wanted);
-    const ssize_t result =
-        call(own.pieces(), own.count(),
-             offset < 0 ? at_file_position : offset + static_cast<off64_t>(done));
+    const ssize_t result = call(own.pieces(), own.count(), behind(offset, done));
     if (result < 0 && done == 0) return result;
     if (result <= 0) break;
     own.deliver(result);
@@ -125,14 +123,14 @@ ssize_t fill_in_parts(int fd, iovec* pieces, std::size_t count, off64_t offset,
 
 ssize_t fill(int fd, iovec* pieces, std::size_t count, off64_t offset, const FillCall& call) {
   const int errno_before = errno;
-  const Way way = way_for(fd);
+  struct stat about;
+  const Way way = way_for(fd, about);
   errno = errno_before;
   if (way == Way::once) return fill_once(pieces, count, offset, call);
   if (way == Way::in_parts) return fill_in_parts(fd, pieces, count, offset, call);
   if (way == Way::all_of_file)
-    return call_for_whole(fd, pieces, count, offset, Access::write, call);
-  return call_prepared([&] { return prepare_pieces(pieces, count, Access::write); },
-                       [&] { return call(pieces, count, offset); });
+    return call_for_whole(fd, about, pieces, count, offset, Access::write, call);
+  return call_with_pieces(pieces, count, offset, Access::write, call);
 }
 
 }  // namespace wherry::io

@@ -19,6 +19,10 @@ namespace wherry::io {
 
 // The file's own position, as an offset.
 inline constexpr off64_t at_file_position = -1;
+// The offset behind so many bytes.
+inline off64_t behind(off64_t offset, std::size_t done) {
+  return offset == at_file_position ? offset : offset + static_cast<off64_t>(done);
+}
 
 // A call, without its type: ssize_t call(iovec* pieces, std::size_t count, off64_t offset). Lives
 // no longer than the call that it was made of.

@@ -48,7 +48,7 @@ inline bool may_be_managed(const void* start) {
   return bytes - 1 < impl::page_size && ((here ^ first) | (here ^ last)) < impl::page_size;
 }
 // Numbers of pages that the calling thread has found readable, each at its number modulo the size.
-// One word for each, for signal handlers.
+// One word for each, for signal handlers. 0: none.
 using ReadablePages = std::array<std::uintptr_t, 16>;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ReadablePages readable_pages;
 // Whether all pages of the range are among them. Who unmaps or protects a page and then passes an

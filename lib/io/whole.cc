@@ -34,10 +34,8 @@ bool may_go_on(int fd, off64_t at, Access access) {
 
 // Whether a call at the file's position may claim its stretch: not what is appended, and not files
 // without a size, as in /proc, whose positions may have another meaning.
-bool may_claim(int fd, Access access) {
-  struct stat about;
-  if (::fstat(fd, &about) != 0) return false;
-  if (!S_ISBLK(about.st_mode) && (!S_ISREG(about.st_mode) || about.st_size == 0)) return false;
+bool may_claim(int fd, const struct stat& about, Access access) {
+  if (!S_ISBLK(about.st_mode) && about.st_size == 0) return false;
   if (access == Access::write) return true;
   const int flags = ::fcntl(fd, F_GETFL);
   return flags != -1 && (flags & O_APPEND) == 0;
@@ -45,36 +43,38 @@ bool may_claim(int fd, Access access) {
 
 }  // namespace
 
-ssize_t call_for_whole(int fd, const iovec* pieces, std::size_t count, off64_t offset,
-                       Access access, const FillCall& call) {
-  const auto prepared = [&](iovec* rest, std::size_t number, off64_t at) {
-    return call_prepared([&] { return prepare_pieces(rest, number, access); },
-                         [&] { return call(rest, number, at); });
-  };
+ssize_t call_with_pieces(const iovec* pieces, std::size_t count, off64_t offset, Access access,
+                         const FillCall& call) {
+  return call_prepared([&] { return prepare_pieces(pieces, count, access); },
+                       [&] { return call(const_cast<iovec*>(pieces), count, offset); });
+}
+
+ssize_t call_for_whole(int fd, const struct stat& about, const iovec* pieces, std::size_t count,
+                       off64_t offset, Access access, const FillCall& call) {
   const auto sum = sum_of(pieces, count);
-  if (!sum) return prepared(const_cast<iovec*>(pieces), count, offset);
+  if (!sum) return call_with_pieces(pieces, count, offset, access, call);
   const std::size_t all = std::min(*sum, call_bytes_max);
   const int errno_before = errno;
   std::size_t done = 0;
   std::optional<ClaimedStretch> stretch;
-  if (offset == at_file_position && may_claim(fd, access)) {
+  if (offset == at_file_position && may_claim(fd, about, access)) {
     stretch.emplace(fd, all, done);
-    offset = std::max(stretch->start(), at_file_position);
+    offset = stretch->start();
   }
   errno = errno_before;
-  const ssize_t first = prepared(const_cast<iovec*>(pieces), count, offset);
+  const ssize_t first = call_with_pieces(pieces, count, offset, access, call);
   if (first <= 0) return first;
   done = static_cast<std::size_t>(first);
   if (done >= all) return first;
   const OwnPieces arrays(count, 0, count);
   if (!arrays.exist()) return first;
   while (done < all) {
+    const iovec* const rest = arrays.further();
     const std::size_t number = cut(pieces, count, done, all - done, arrays.further());
-    const bool is_at_position = offset == at_file_position;
-    const off64_t at = is_at_position ? offset : offset + static_cast<off64_t>(done);
-    const off64_t place = is_at_position ? ::lseek64(fd, 0, SEEK_CUR) : at;
-    if (!is_managed(arrays.further()->iov_base, 1) || !may_go_on(fd, place, access)) break;
-    const ssize_t result = prepared(arrays.further(), number, at);
+    const off64_t at = behind(offset, done);
+    const off64_t place = at == at_file_position ? ::lseek64(fd, 0, SEEK_CUR) : at;
+    if (!is_managed(rest->iov_base, 1) || !may_go_on(fd, place, access)) break;
+    const ssize_t result = call_with_pieces(rest, number, at, access, call);
     if (result <= 0) break;
     done += static_cast<std::size_t>(result);
   }

@@ -2,6 +2,7 @@
 // programs rely on whole counts: the rest is called for again.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -12,11 +13,14 @@
 
 namespace wherry::io {
 
-// Makes the call with prepared pieces until all bytes are transferred, the file has no more, Linux
-// transfers none, or it fails. One call only for what is neither a regular file nor a block device.
-// `access`: what Linux does with the pieces. Returns what one call would return. Requires:
+// Makes the call once, with prepared pieces. `access`: what Linux does with them. Requires:
 // is_array(pieces, count).
-ssize_t call_for_whole(int fd, const iovec* pieces, std::size_t count, off64_t offset,
-                       Access access, const FillCall& call);
+ssize_t call_with_pieces(const iovec* pieces, std::size_t count, off64_t offset, Access access,
+                         const FillCall& call);
+// The same for a regular file or a block device, of which `about` is the status: repeats the call
+// until all bytes are transferred, the file has no more, Linux transfers none, or it fails. Returns
+// what one call would return.
+ssize_t call_for_whole(int fd, const struct stat& about, const iovec* pieces, std::size_t count,
+                       off64_t offset, Access access, const FillCall& call);
 
 }  // namespace wherry::io

@@ -160,10 +160,9 @@ void report_counts() {
       R"("objects":{},"mappings":{},"most_bytes":{},"refused":{},"refusal":"{}","forks":{},)"
       R"("fork_bytes":{},"helped":{},"refused_calls":{},"made_private":[{}],"faults":{},)"
       R"("bytes_copied":{},"thrashing":{},"service_ns":{},"processors":[{}])",
-      counts.objects, counts.mappings, counts.most_bytes, counts.refused,
-      escaped(counts.refusal).c_str(), forks.load(), fork_bytes.load(),
-      calls_must_be_helped() ? 1 : 0, calls_must_be_helped() ? ::wherry_io_refused_calls() : 0,
-      fmt::join(counts.made_private, ","),
+      counts.objects, counts.mappings, counts.most_bytes, counts.refused, escaped(counts.refusal),
+      forks.load(), fork_bytes.load(), calls_must_be_helped() ? 1 : 0,
+      calls_must_be_helped() ? ::wherry_io_refused_calls() : 0, fmt::join(counts.made_private, ","),
       stats.faults_missing + stats.faults_minor + stats.faults_write_protect, stats.bytes_copied,
       stats.thrashing_detected, stats.service_ns, processors));
 }

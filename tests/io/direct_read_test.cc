@@ -18,7 +18,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <random>
@@ -26,35 +25,21 @@
 #include <thread>
 #include <vector>
 
+#include "io/both_ways.h"
 #include "io/held_read.h"
 #include "io/read_functions.h"
 #include "support/capabilities.h"
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/conditions.h"
-#include "support/seccomp_filter.h"
 #include "support/session.h"
 #include "support/waiting.h"
-#include "support/witness.h"
 
 namespace wherry::test::direct_read_test {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t mib = 1 << 20;
-
-void in_both_ways(const std::function<void()>& body) {
-  for (const bool restricted : {false, true}) {
-    const Outcome outcome = in_fresh_process(
-        [&] {
-          if (restricted) leave_user_mode_only_userfaultfd();
-          body();
-        },
-        120'000);
-    INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
-    CHECK(outcome.passed());
-  }
-}
 
 char byte_at(std::size_t offset) {
   return SlowFile::byte_at(offset);
@@ -114,16 +99,6 @@ Result result_of(int fd, off_t position, const std::function<ssize_t()>& call) {
   const ssize_t returned = call();
   const int error = errno;
   return {returned, error, ::lseek(fd, 0, SEEK_CUR)};
-}
-
-// body(session, file) if there is a slow file.
-void with_slow_file(const std::function<void(const Session&, SlowFile&)>& body) {
-  in_both_ways([&] {
-    const auto file = SlowFile::make(HeldRead::bytes);
-    if (file == nullptr) return;
-    const Session session("capacity=16M");
-    body(session, *file);
-  });
 }
 
 TEST_CASE("no byte of a direct read is lost if its pages move meanwhile", "[io]") {
@@ -383,13 +358,13 @@ TEST_CASE("arrays of pieces may be anywhere, and those that cannot be read are r
       expect_read_by(file, reinterpret_cast<iovec*>(elsewhere.data()), page.data());
 
       // Memory that nobody has read. The first page of a pair can be read, and is known then.
-      const auto map = [](void* place, int rights, int flags) {
+      const auto map = [](int rights) {
         return static_cast<iovec*>(
-            ::mmap(place, 2 * page_bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0));
+            ::mmap(nullptr, 2 * page_bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
       };
-      iovec* const closed = map(nullptr, PROT_NONE, 0);
+      iovec* const closed = map(PROT_NONE);
       expect_refused(file, closed, 1);
-      iovec* const pair = map(nullptr, PROT_READ | PROT_WRITE, 0);
+      iovec* const pair = map(PROT_READ | PROT_WRITE);
       ::munmap(reinterpret_cast<char*>(pair) + page_bytes, page_bytes);
       for (int i = 0; i < 2; ++i) {
         expect_refused(file, pair + page_bytes / sizeof(iovec) - 1, 2);

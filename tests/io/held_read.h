@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "io/both_ways.h"
 #include "io/slow_file.h"
 #include "support/session.h"
 #include "support/witness.h"
@@ -43,7 +45,8 @@ class HeldRead {
         for (std::size_t i = 0; i < bytes; i += page_bytes)
           (void)static_cast<const volatile char*>(start)[i];
       });
-      expect(Witness{}.residents(memory.data()) == 2, what + ": did not move");
+      constexpr std::uint32_t device_bit = 2;
+      expect(Witness{}.residents(memory.data()) == device_bit, what + ": did not move");
     } catch (...) {
       reader.detach();  // the process ends soon
       throw;
@@ -61,5 +64,15 @@ class HeldRead {
   const Session& session_;
   SlowFile& file_;
 };
+
+// body(session, file) in both ways, if there is a slow file.
+inline void with_slow_file(const std::function<void(const Session&, SlowFile&)>& body) {
+  in_both_ways([&] {
+    const auto file = SlowFile::make(HeldRead::bytes);
+    if (file == nullptr) return;
+    const Session session("capacity=16M");
+    body(session, *file);
+  });
+}
 
 }  // namespace wherry::test

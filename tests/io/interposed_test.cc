@@ -24,10 +24,12 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "io/both_ways.h"
 #include "io/held_read.h"
 #include "io/read_functions.h"
 #include "support/catch.h"
@@ -51,20 +53,39 @@ constexpr std::size_t bytes = 40'000;  // several pages; fits into a socket's bu
 constexpr auto whole = static_cast<ssize_t>(bytes);
 constexpr std::uint32_t device_bit = 2;
 
-template <typename Body>
-void in_both_ways(const Body& body) {
-  for (const bool restricted : {false, true}) {
-    const Outcome outcome = in_fresh_process(
-        [&] {
-          if (restricted) leave_user_mode_only_userfaultfd();
-          const Session session("capacity=16M");
-          body(session);
-        },
-        120'000);
-    INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
-    CHECK(outcome.passed());
-  }
+void in_both_ways(const std::function<void(const Session&)>& body) {
+  test::in_both_ways([&] {
+    const Session session("capacity=16M");
+    body(session);
+  });
 }
+
+// A kernel that calls use() again and again, until end() or the destruction of this.
+class RepeatedUse {
+ public:
+  template <typename Use>
+  RepeatedUse(const Session& session, const Use& use) : session_(session) {
+    flag_[0].leave = 0;
+    session.launch(0, 1, [use, leave = &flag_[0].leave](std::size_t) {
+      while (*leave == 0) use();
+    });
+  }
+  ~RepeatedUse() { flag_[0].leave = 1; }
+  RepeatedUse(const RepeatedUse&) = delete;
+  RepeatedUse& operator=(const RepeatedUse&) = delete;
+
+  void end() {
+    flag_[0].leave = 1;
+    WHERRY_TRY(session_.wait(0));
+  }
+
+ private:
+  struct Flag {
+    std::atomic<int> leave;
+  };
+  const Session& session_;
+  const Managed<Flag> flag_{1};
+};
 
 void fill_on_device(const Session& session, const Managed<char>& memory, char value) {
   session.run(0, [start = memory.data(), count = memory.size(), value] {
@@ -533,24 +554,14 @@ TEST_CASE("a datagram that is too long is truncated, and its length reported", "
 
 TEST_CASE("a device that continuously takes the pages back does not make calls fail", "[io]") {
   in_both_ways([](const Session& session) {
-    struct Flag {
-      std::atomic<int> leave;
-    };
     constexpr std::size_t pages = 8;
     constexpr std::size_t own = 64;  // the device's own bytes of each page
     constexpr std::size_t ours = page_bytes - own;
     const Managed<char> memory(pages * page_bytes);
-    const Managed<Flag> flag(1);
-    flag[0].leave = 0;
-    session.launch(0, 1, [start = memory.data(), leave = &flag[0].leave](std::size_t) {
-      while (*leave == 0)
-        for (std::size_t page = 0; page < pages; ++page)
-          ++reinterpret_cast<std::atomic<std::uint64_t>&>(start[page * page_bytes]);
+    RepeatedUse device(session, [start = memory.data()] {
+      for (std::size_t page = 0; page < pages; ++page)
+        ++reinterpret_cast<std::atomic<std::uint64_t>&>(start[page * page_bytes]);
     });
-    const struct Leave {
-      std::atomic<int>& leave;
-      ~Leave() { leave = 1; }
-    } at_the_end{flag[0].leave};
     const std::vector<char> content = some_content();
     const Ends file = Ends::file();
     expect(::write(file.out, content.data(), bytes) == whole, "content");
@@ -577,40 +588,31 @@ TEST_CASE("a device that continuously takes the pages back does not make calls f
       expect(std::equal(written.begin(), written.end(), content.begin()), "what was written");
       copy.close();
     }
-    flag[0].leave = 1;
-    WHERRY_TRY(session.wait(0));
+    device.end();
   });
 }
 
 // Linux copies the first page of the file, waits for the second one, and finds the memory's second
 // page elsewhere, of which it has written the first bytes. Programs expect all that a file has.
 TEST_CASE("a read is whole if Linux stops in the middle of a page that has moved", "[io]") {
-  for (const bool restricted : {false, true}) {
-    const Outcome outcome = in_fresh_process([&] {
-      if (restricted) leave_user_mode_only_userfaultfd();
-      const auto file = SlowFile::make(HeldRead::bytes);
-      if (file == nullptr) return;
-      const Session session("capacity=16M");
-      HeldRead held(session, *file);
-      for (const ReadFunction& read : read_functions) {
-        const int fd = file->open(0);
-        char first = 0;
-        expect(::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0 && ::pread(fd, &first, 1, 0) == 1,
-               "the first page");
-        constexpr std::size_t gap = 32;
-        const auto fill = [&] {
-          const auto got = read.call(read.name, fd, held.memory.data() + gap, HeldRead::bytes, 0);
-          expect(got == HeldRead::bytes, read.name + (" returned " + std::to_string(got)));
-          const off_t position = read.is_at_position ? HeldRead::bytes : 0;
-          expect(::lseek(fd, 0, SEEK_CUR) == position, "the file's position");
-        };
-        held.check(read.name, fill, gap);
-        ::close(fd);
-      }
-    });
-    INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
-    CHECK(outcome.passed());
-  }
+  with_slow_file([](const Session& session, SlowFile& file) {
+    HeldRead held(session, file);
+    for (const ReadFunction& read : read_functions) {
+      const int fd = file.open(0);
+      char first = 0;
+      expect(::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0 && ::pread(fd, &first, 1, 0) == 1,
+             "the first page");
+      constexpr std::size_t gap = 32;
+      const auto fill = [&] {
+        const auto got = read.call(read.name, fd, held.memory.data() + gap, HeldRead::bytes, 0);
+        expect(got == HeldRead::bytes, read.name + (" returned " + std::to_string(got)));
+        const off_t position = read.is_at_position ? HeldRead::bytes : 0;
+        expect(::lseek(fd, 0, SEEK_CUR) == position, "the file's position");
+      };
+      held.check(read.name, fill, gap);
+      ::close(fd);
+    }
+  });
 }
 
 TEST_CASE("a write to a file's greatest size is short, and raises no signal", "[io]") {
@@ -649,16 +651,10 @@ TEST_CASE("threads that read at one file's position read each record once, as a 
       expect(::write(file.out, words.data(), record) == static_cast<ssize_t>(record), "a record");
     }
     ::lseek(file.in, 0, SEEK_SET);
-    struct Flag {
-      std::atomic<int> leave;
-    };
     const Managed<char> memory{readers * room};
-    const Managed<Flag> flag(1);
-    flag[0].leave = 0;
-    session.launch(0, 1, [start = memory.data(), leave = &flag[0].leave](std::size_t) {
-      while (*leave == 0)
-        for (std::size_t at = 0; at < readers * room; at += page_bytes)
-          (void)static_cast<const volatile char*>(start)[at];
+    RepeatedUse device(session, [start = memory.data()] {
+      for (std::size_t at = 0; at < readers * room; at += page_bytes)
+        (void)static_cast<const volatile char*>(start)[at];
     });
     std::vector<std::atomic<int>> times_read(records);
     std::atomic<int> wrong = 0;
@@ -681,8 +677,7 @@ TEST_CASE("threads that read at one file's position read each record once, as a 
     for (std::size_t i = 0; i < readers; ++i)
       threads.emplace_back(read_all, memory.data() + i * room + gap);
     for (std::thread& thread : threads) thread.join();
-    flag[0].leave = 1;
-    WHERRY_TRY(session.wait(0));
+    device.end();
     std::fclose(named);
     for (const std::atomic<int>& times : times_read) wrong += times != 1;
     expect(wrong == 0, std::to_string(wrong) + " records wrong or not read once");

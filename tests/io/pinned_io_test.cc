@@ -15,11 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "io/both_ways.h"
 #include "io/slow_file.h"
 #include "support/catch.h"
-#include "support/child.h"
 #include "support/conditions.h"
-#include "support/seccomp_filter.h"
 #include "support/session.h"
 
 namespace wherry::test::pinned_io_test {
@@ -51,14 +50,7 @@ class PinnedMemory {
 };
 
 void in_both_ways(const std::function<void()>& body) {
-  for (const bool restricted : {false, true}) {
-    const Outcome outcome = in_fresh_process([&] {
-      if (restricted) leave_user_mode_only_userfaultfd();
-      body();
-    });
-    INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
-    CHECK(outcome.passed());
-  }
+  test::in_both_ways(body, 60'000);
 }
 
 // One way to read `bytes` bytes at the start of a file, or to write them.
