@@ -252,8 +252,8 @@ void prepare_and_obey(void* pointer) {
   if (options.annex_size != 0) error = unmap_file_range(options.annex_base, options.annex_size);
   if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
-    const AddressMaskOptions mask{start.window, start.kept, start.heap_block.get(),
-                                  start.hide_memory};
+    AddressMaskOptions mask{start.window, start.kept, start.heap_block.get(), start.hide_memory};
+    if (keeps_forked_stacks()) mask.touch = [] { static_cast<void>(drop_cached_stacks()); };
     error = mask_address_space(mask);
     if (error != 0) fail_start(start, error, "masking the address space");
   }

@@ -1,13 +1,18 @@
 #include "os/memory/address_mask.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <string_view>
 
 #include "base/page.h"
 #include "os/arch/cpu.h"
+#include "os/signals/kernel_signals.h"
 
 namespace wherry::impl {
 namespace {
@@ -24,9 +29,21 @@ struct HeapHeader {
   std::size_t accessible;
 };
 
+// Linux reads the header: a guard page of a stack (MADV_GUARD_INSTALL) may be there, which the
+// address map does not show. Returns false if one is.
+bool read_header(std::uintptr_t start, HeapHeader& header) {
+  const iovec into{&header, sizeof header};
+  const iovec from{reinterpret_cast<void*>(start), sizeof header};
+  if (::process_vm_readv(::getpid(), &into, 1, &from, 1, 0) == sizeof header) return true;
+  if (errno == EFAULT) return false;
+  header = *reinterpret_cast<const HeapHeader*>(start);  // a sandbox forbids the call
+  return true;
+}
+
 // Returns the accessible part of the heap that begins at `start`; empty if no heap begins there.
 AddressRange heap_at(std::uintptr_t start) {
-  const auto& header = *reinterpret_cast<const HeapHeader*>(start);
+  HeapHeader header{};
+  if (!read_header(start, header)) return {};
   constexpr std::uintptr_t arena_place = 256;  // directly after the first heap's header
   const bool plausible = header.arena % heap_alignment >= sizeof(HeapHeader) &&
                          header.arena % heap_alignment < arena_place &&
@@ -91,13 +108,79 @@ bool hides(std::string_view map, std::span<const AddressRange> kept, const void*
          }) != 0;
 }
 
-int hide_memory(std::string_view map, std::span<const AddressRange> kept) {
+// A list in memory that the caller provides, because nothing may be allocated.
+class RangeList {
+ public:
+  explicit RangeList(std::span<AddressRange> room) : room_(room) {}
+
+  // Any thread may call it, and a signal handler. Returns false if the list is full.
+  bool add(AddressRange range) {
+    const std::size_t place = count_++;
+    if (place >= room_.size()) return false;
+    room_[place] = range;
+    return true;
+  }
+  std::span<const AddressRange> all() const {
+    return room_.first(std::min<std::size_t>(count_, room_.size()));
+  }
+
+ private:
+  std::span<AddressRange> room_;
+  std::atomic<std::size_t> count_ = 0;
+};
+
+// Where permit_page() writes; set while touched_pages() runs.
+std::atomic<RangeList*> touched_now = nullptr;
+
+void permit_page(int signal, siginfo_t* info, void*) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const std::uintptr_t page = round_down(address, page_size);
+  if (info->si_code == SEGV_ACCERR && touched_now.load()->add({page, page + page_size}) &&
+      ::mprotect(reinterpret_cast<void*>(page), page_size, PROT_READ | PROT_WRITE) == 0)
+    return;
+  struct sigaction standard {};  // the access is repeated, and ends the process
+  standard.sa_handler = SIG_DFL;
+  kernel_sigaction(signal, &standard, nullptr);
+}
+
+// Makes the hidden memory inaccessible, calls the function, and lists the pages that it touched.
+int find_touched_pages(std::span<const AddressRange> hidden, void (*touch)(), RangeList& touched) {
+  touched_now = &touched;
+  struct sigaction permit {};
+  permit.sa_sigaction = permit_page;
+  permit.sa_flags = SA_SIGINFO;
+  struct sigaction before {};
+  if (kernel_sigaction(SIGSEGV, &permit, &before) != 0) return errno;
+  sigset_t segv;
+  sigset_t blocked;
+  ::sigemptyset(&segv);
+  ::sigaddset(&segv, SIGSEGV);
+  if (const int error = ::pthread_sigmask(SIG_UNBLOCK, &segv, &blocked)) return error;
+  for (const AddressRange& part : hidden)
+    if (::mprotect(reinterpret_cast<void*>(part.start), part.size(), PROT_NONE) != 0) return errno;
+  touch();
+  if (const int error = ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr)) return error;
+  return kernel_sigaction(SIGSEGV, &before, nullptr) == 0 ? 0 : errno;
+}
+
+// Requires: `room` is zero pages, outside of what is hidden.
+int hide_memory(std::string_view map, const AddressMaskOptions& options,
+                std::span<AddressRange> room) {
+  RangeList hidden(room.first(room.size() / 2));
   while (const auto mapping = next_mapping(map)) {
     if (!is_hidden(*mapping)) continue;
+    const int error = for_each_hidden_part(
+        *mapping, options.kept, [&](AddressRange part) { return hidden.add(part) ? 0 : ENOMEM; });
+    if (error != 0) return error;
+  }
+  RangeList touched(room.subspan(room.size() / 2));
+  if (options.touch != nullptr)
+    if (const int error = find_touched_pages(hidden.all(), options.touch, touched)) return error;
+  for (const AddressRange& part : hidden.all()) {
     // A new mapping and not a protection: it also gives up the shared copy, so the host's writes
     // there do not have to copy pages.
-    const int error = for_each_hidden_part(
-        *mapping, kept, [](AddressRange part) { return make_inaccessible(part, MAP_FIXED); });
+    const int error = for_each_uncovered(
+        part, touched.all(), [](AddressRange rest) { return make_inaccessible(rest, MAP_FIXED); });
     if (error != 0) return error;
   }
   return 0;
@@ -126,22 +209,26 @@ int open_window(AddressRange window, AddressRange stack, std::size_t guard) {
 }
 
 int mask_address_space(const AddressMaskOptions& options) {
-  // The text of the map is stored in the window while it is processed: no other address is known to
-  // be free.
-  constexpr std::size_t text_bytes = 16 << 20;  // 250 bytes for each of at most 65530 mappings
-  const AddressRange text_place{options.window.start, options.window.start + text_bytes};
-  void* text = ::mmap(reinterpret_cast<void*>(text_place.start), text_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (text == MAP_FAILED) return errno;
-  const auto map = read_address_map(static_cast<char*>(text), text_bytes);
+  // The text of the map and the lists are stored in the window while it is processed: no other
+  // address is known to be free.
+  constexpr std::size_t mappings_max = 65530;
+  constexpr std::size_t text_bytes = 16 << 20;  // 250 bytes for each mapping
+  constexpr std::size_t ranges = 8 * mappings_max;
+  constexpr std::size_t bytes = text_bytes + round_up(ranges * sizeof(AddressRange), page_size);
+  void* const place =
+      ::mmap(reinterpret_cast<void*>(options.window.start), bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (place == MAP_FAILED) return errno;
+  auto* const text = static_cast<char*>(place);
+  const auto map = read_address_map(text, text_bytes);
   int error = map ? 0 : ENOMEM;
   if (map) {
-    const auto kept = options.kept;
-    if (options.hide_memory && !hides(*map, kept, options.heap_block))
-      error = hide_memory(*map, kept);
+    if (options.hide_memory && !hides(*map, options.kept, options.heap_block))
+      error =
+          hide_memory(*map, options, {reinterpret_cast<AddressRange*>(text + text_bytes), ranges});
     if (error == 0) error = fill_gaps(*map, options);
   }
-  ::munmap(text, text_bytes);
+  ::munmap(place, bytes);
   return error;
 }
 

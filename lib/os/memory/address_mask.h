@@ -7,7 +7,9 @@
 // Hidden are: private anonymous mappings of at least 1 MiB, writable shared mappings of at least 1
 // MiB, the main stack, and every gap. Heaps of malloc are recognized and stay. Stacks in the C
 // library's cache must be gone (drop_cached_stacks()), because the C library would give hidden
-// memory to new threads. Private mappings of files, and smaller mappings, stay as snapshots.
+// memory to new threads. Where it keeps them, but does not use them again (keeps_forked_stacks()),
+// `touch` shows what it reads there. Private mappings of files, and smaller mappings, stay as
+// snapshots.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +26,9 @@ struct AddressMaskOptions {
   // gaps are filled.
   const void* heap_block = nullptr;
   bool hide_memory = true;  // false: only gaps are filled
+  // Unless null: it is called once, and the hidden pages that it touches stay accessible. It may
+  // start threads, and it waits for their ends.
+  void (*touch)() = nullptr;
 };
 
 // Frees the window, part of the host's reservation, for new mappings, except a stack inside it and

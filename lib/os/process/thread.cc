@@ -1,5 +1,6 @@
 #include "os/process/thread.h"
 
+#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -113,6 +115,13 @@ bool drop_cached_stacks() {
       &thread, &attributes, [](void*) -> void* { return nullptr; }, nullptr);
   pthread_attr_destroy(&attributes);
   return error == 0 && pthread_join(thread, nullptr) == 0;
+}
+
+bool keeps_forked_stacks() {
+  int major = 0;
+  int minor = 0;
+  std::sscanf(::gnu_get_libc_version(), "%d.%d", &major, &minor);
+  return major > 2 || minor >= 42;  // 2.42 is not known; asking more than needed does no harm
 }
 
 }  // namespace wherry::impl
