@@ -3,12 +3,22 @@
 #include "os/memory/address_mask.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "os/memory/address_map.h"
+#include "os/memory/loader_memory.h"
+#include "os/memory/mapping.h"
+#include "os/process/process.h"
 #include "support/catch.h"
+#include "support/child.h"
+#include "support/conditions.h"
 
 namespace wherry::impl::address_mask_test {
 namespace {
@@ -88,6 +98,53 @@ TEST_CASE("The parts of a range that no other range covers are found, in order")
   const auto stop = [&](AddressRange) { return ++calls; };
   CHECK(for_each_uncovered({10, 20}, Parts{{12, 13}}, stop) == 1);
   CHECK(calls == 1);
+}
+
+constexpr std::size_t stack_bytes = 1 << 20;
+constexpr std::size_t page_count = 1024;
+
+// What a process needs to hide its memory.
+struct Masked {
+  AddressRange window;
+  std::vector<AddressRange> kept;
+  std::uintptr_t memory;
+};
+Masked masked;
+using Touch = void (*)();
+Touch touch = nullptr;
+
+char& byte_of(std::size_t page) {
+  return *reinterpret_cast<char*>(masked.memory + page * page_size);
+}
+
+// Ends the process with 0 if only the two pages that were touched can still be used.
+void end_with_verdict(void*) {
+  if (mask_address_space({masked.window, masked.kept, nullptr, true, touch}) != 0) ::_exit(2);
+  if (byte_of(7) != 7 || byte_of(8) != 1) ::_exit(3);
+  std::array<unsigned char, page_count> unused;
+  if (::mincore(reinterpret_cast<void*>(masked.memory), page_count * page_size, unused.data()) != 0)
+    ::_exit(4);
+  std::signal(SIGSEGV, [](int) { ::_exit(0); });
+  byte_of(6) = 1;
+  ::_exit(5);
+}
+
+TEST_CASE("Hidden pages that are touched while memory is hidden stay, and no others") {
+  if (test::is_sanitized) return;  // the mask would hide the sanitizer's memory
+  const auto outcome = test::in_fresh_process([] {
+    const Mapping window = Mapping::reserve(std::size_t{1} << 30, page_size);
+    const Mapping memory = Mapping::zeroed(page_count * page_size);
+    masked = {{window.address(), window.address() + window.size()},
+              ranges_needed_to_run(),
+              memory.address()};
+    masked.kept.push_back(masked.window);
+    for (std::size_t page = 0; page < page_count; ++page) byte_of(page) = static_cast<char>(page);
+    touch = [] { byte_of(8) = static_cast<char>(byte_of(7) - 6); };
+    const AddressRange stack{masked.window.end - stack_bytes, masked.window.end};
+    if (open_window(masked.window, stack, page_size) != 0) ::_exit(1);
+    continue_on_stack(stack, end_with_verdict, nullptr);
+  });
+  CHECK(outcome.passed());
 }
 
 }  // namespace
