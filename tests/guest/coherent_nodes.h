@@ -19,6 +19,7 @@
 #include "support/catch.h"
 #include "support/kernel_view.h"
 #include "support/session.h"
+#include "support/waiting.h"
 
 namespace wherry::test::coherent_nodes {
 
@@ -99,7 +100,8 @@ inline std::map<int, std::size_t> numa_maps(const Pages& pages) {
 }
 
 inline void check_all_on(int node, const Pages& pages) {
-  CHECK(share_on(node, pages) == 1);
+  // While pages are merged into a huge page, they are not mapped.
+  CHECK(comes_true([&] { return share_on(node, pages) == 1; }));
   std::size_t misreported = 0;
   for (std::size_t i = 0; i < pages.size(); ++i)
     if (page_state(&pages[i]).node != node) ++misreported;

@@ -10,6 +10,7 @@ An MPI whose compiler (mpicxx.openmpi, mpicxx.mpich) is missing is skipped, with
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -68,17 +69,17 @@ class Stencil:
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def run_it(self, *arguments, ranks=2, **more):
+    def run_it(self, *arguments, ranks=2, limit_s=TIMEOUT_S, **more):
         command = [f"mpirun.{self.mpi}", *self.options, "-n", str(ranks), self.program, *arguments]
         # SIGTERM, on which a launcher ends its ranks, too.
-        done = noticed(subprocess.run(["timeout", "--kill-after=10", str(TIMEOUT_S), *command],
+        done = noticed(subprocess.run(["timeout", "--kill-after=10", str(limit_s), *command],
                                       env=environment(**more), capture_output=True, text=True,
                                       stdin=subprocess.DEVNULL))
-        self.assertNotEqual(done.returncode, 124, "no end: " + done.stdout + done.stderr)
         return done
 
     def assert_right(self, *arguments, ranks=2, **more):
         done = self.run_it(*arguments, ranks=ranks, **more)
+        self.assertNotEqual(done.returncode, 124, "no end: " + done.stdout + done.stderr)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"{ranks} ranks, checksum ", done.stdout)
         self.assertIn(AS_COMPUTED, done.stdout)
@@ -151,10 +152,18 @@ class Mpich(Stencil, unittest.TestCase):
                 with self.subTest(ranks=ranks):
                     self.assert_right("16", "131072", "30", ranks=ranks)
         with self.subTest(trap="mprotect"):
-            done = self.run_it(WHERRY_TRAP="mprotect")
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("Bad address", done.stdout + done.stderr)
+            done = self.run_it(limit_s=TIMEOUT_S if self.version() < 5 else 10,
+                               WHERRY_TRAP="mprotect")
             self.assertNotIn("checksum", done.stdout)
+            self.assertNotEqual(done.returncode, 0)
+            # MPICH 5 crashes, or waits for ever (docs/mpi.md, limits).
+            if self.version() < 5:
+                self.assertIn("Bad address", done.stdout + done.stderr)
+
+    def version(self):
+        text = subprocess.run(["mpirun.mpich", "--version"], check=True, capture_output=True,
+                              text=True).stdout
+        return int(re.search(r"Version: +([0-9]+)", text)[1])
 
 
 def main():

@@ -278,7 +278,8 @@ class Tool:
         if commands not in self.known:
             text = subprocess.run([self.path, *commands, "--help"], capture_output=True, text=True,
                                   check=True).stdout
-            _, _, below = text.partition("Subcommands:\n")
+            # CLI11 writes the head in capitals from 2.5 on.
+            below = "".join(re.split("^subcommands:$", text, flags=re.I | re.M)[1:])
             self.known[commands] = (set(re.findall(r"^  ([a-z]+)", below, re.MULTILINE)),
                                     set(re.findall(r"--?[a-z][a-z-]*", text)))
         return self.known[commands]

@@ -10,11 +10,15 @@
 #include <string>
 #include <string_view>
 
+#include "os/process/machine_names.h"
+
 namespace wherry::impl {
 namespace {
 
-// The status file says how much memory of the process is pinned; few processes have any.
+// The status file says how much memory of the process is pinned; few processes have any. Linux 7.2
+// does not count there what a process with CAP_IPC_LOCK registers, 6.18 does.
 bool has_pinned_memory() {
+  if (!linux_is_older_than(6, 19)) return true;
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     unsigned long kilobytes = 0;
