@@ -144,6 +144,7 @@ TEST_CASE("Hidden pages that are touched while memory is hidden stay, and no oth
     if (open_window(masked.window, stack, page_size) != 0) ::_exit(1);
     continue_on_stack(stack, end_with_verdict, nullptr);
   });
+  INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
