@@ -78,8 +78,12 @@ void write_unchanged(volatile unsigned char* byte) {
 // Linux may be built for 39, 42, 47 or 48 bits of address, or for 52, of which it then gives out 48
 // unless asked. The program's name lies at the upper end of its stack, which is at the upper end of
 // the addresses.
+// Read at load time: what getauxval() reads is on the main stack, which devices hide.
+const std::uintptr_t end_of_addresses =
+    std::bit_ceil(static_cast<std::uintptr_t>(::getauxval(AT_EXECFN)));
+
 std::uintptr_t address_space_end() {
-  return std::bit_ceil(static_cast<std::uintptr_t>(::getauxval(AT_EXECFN)));
+  return end_of_addresses;
 }
 
 int counter_khz() {
