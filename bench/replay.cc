@@ -6,10 +6,10 @@
 #include <random>
 #include <string>
 
+#include "machine/policy_source.h"
 #include "policy/policies.h"
 #include "replay/policy_machine.h"
 #include "report.h"
-#include "runtime/policy_source.h"
 #include "trace_reader.h"
 
 namespace wherry::bench {

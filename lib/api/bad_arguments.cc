@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "base/page.h"
-#include "runtime/driver.h"
-#include "runtime/last_failure.h"
-#include "runtime/ranges.h"
+#include "objects/driver.h"
+#include "objects/last_failure.h"
+#include "objects/ranges.h"
 
 namespace wherry::impl {
 namespace {

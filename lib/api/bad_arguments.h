@@ -1,5 +1,5 @@
 // Reasons for failures that several C functions have in common. Each function notes the reason
-// (runtime/last_failure.h) and returns the code. Any thread.
+// (objects/last_failure.h) and returns the code. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/refusals.h"
+#include "objects/refusals.h"
 #include "runtime/runtime.h"
 
 namespace wherry::impl {

@@ -11,7 +11,7 @@
 #include "api/bad_arguments.h"
 #include "base/log.h"
 #include "base/page.h"
-#include "runtime/ranges.h"
+#include "objects/ranges.h"
 
 namespace wherry::impl {
 namespace {

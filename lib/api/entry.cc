@@ -1,6 +1,6 @@
 #include "api/entry.h"
 
-#include "runtime/thread_contexts.h"
+#include "objects/thread_contexts.h"
 
 namespace wherry::impl {
 

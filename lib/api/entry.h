@@ -10,11 +10,11 @@
 #include "api/exports.h"
 #include "api/failed_calls.h"
 #include "base/log.h"
-#include "runtime/current_context.h"
-#include "runtime/driver.h"
-#include "runtime/last_failure.h"
-#include "runtime/refusals.h"
-#include "runtime/results.h"
+#include "objects/current_context.h"
+#include "objects/driver.h"
+#include "objects/last_failure.h"
+#include "objects/refusals.h"
+#include "objects/results.h"
 #include "streams/serving_thread.h"
 
 namespace wherry::impl {

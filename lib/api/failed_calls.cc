@@ -18,7 +18,7 @@ namespace {
 // For the longest reason, and names.
 constexpr std::size_t message_bytes_max = reason_bytes_max + 300;
 using Message = std::array<char, message_bytes_max>;
-// Thread-local memory is part of each thread's stack (runtime/last_failure.h).
+// Thread-local memory is part of each thread's stack (objects/last_failure.h).
 thread_local MappedPtr<Message> message;
 
 // "cuMemFree", "cudaFree", "wherryPinPages"; not "current".

@@ -56,6 +56,9 @@ struct Allocation {
 
 // The streams from which the program says it will use an allocation. Replaces the flags given at
 // its allocation.
+// All processors may access the memory: the flags of managed memory, unless the program says others.
+inline constexpr unsigned attached_to_all = 1;
+
 struct Attachment {
   unsigned flags = 0;  // one of the API's attach flags
   // The only stream, if there is one. The attachment ends when that stream is destroyed.

@@ -18,13 +18,13 @@
 #include "devices/device_process.h"
 #include "devices/live_devices.h"
 #include "faults/fault_daemon.h"
+#include "machine/runtime_options.h"
 #include "memory/adopted_ranges.h"
 #include "memory/arena.h"
 #include "memory/page_owners.h"
 #include "migration/view_switcher.h"
 #include "pages/block_directory.h"
 #include "runtime/processor_pools.h"
-#include "runtime/runtime_options.h"
 #include "trap/trap.h"
 
 namespace wherry::impl {

@@ -9,7 +9,6 @@
 #include "os/memory/private_copy.h"
 #include "runtime/block_runs.h"
 #include "runtime/memory_events.h"
-#include "wherry/cuda.h"
 
 namespace wherry::impl {
 namespace {
@@ -116,7 +115,7 @@ bool ModuleVariables::adopt(const ManagedSection& section) {
   for (const AddressRange& variable : section.variables) {
     const std::uint64_t offset = placed->pages.offset() + (variable.start - placed->address);
     parts_.page_owners.allocated(
-        parts_.address_space.adopt(offset, variable.size(), CU_MEM_ATTACH_GLOBAL));
+        parts_.address_space.adopt(offset, variable.size(), attached_to_all));
   }
   show_everywhere(*placed);
   hidden_from_ = no_page;

@@ -16,10 +16,10 @@
 #include <cstdint>
 
 #include "base/processor.h"
+#include "machine/runtime_options.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
 #include "pages/address_space.h"
-#include "runtime/runtime_options.h"
 
 namespace wherry::impl {
 

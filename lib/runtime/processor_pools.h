@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/processor.h"
+#include "machine/node_placement.h"
+#include "machine/runtime_options.h"
 #include "memory/pool.h"
-#include "runtime/node_placement.h"
-#include "runtime/runtime_options.h"
 
 namespace wherry::impl {
 

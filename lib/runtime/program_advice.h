@@ -11,12 +11,12 @@
 
 #include "base/lock.h"
 #include "base/page.h"
+#include "machine/topology.h"
 #include "migration/advice_effects.h"
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "pages/arena_layout.h"
 #include "runtime/processor_pools.h"
-#include "runtime/topology.h"
 
 namespace wherry::impl {
 

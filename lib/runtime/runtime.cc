@@ -5,12 +5,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "machine/policy_machine.h"
 #include "memory/touch.h"
 #include "os/files/fd.h"
 #include "os/process/permissions.h"
 #include "policy/advice_rules.h"
 #include "policy/fixed_policies.h"
-#include "runtime/policy_machine.h"
 #include "runtime/status_facts.h"
 
 namespace wherry::impl {

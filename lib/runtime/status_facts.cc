@@ -1,8 +1,8 @@
 #include "runtime/status_facts.h"
 
+#include "machine/policy_machine.h"
+#include "machine/policy_source.h"
 #include "policy/policies.h"
-#include "runtime/policy_machine.h"
-#include "runtime/policy_source.h"
 
 namespace wherry::impl {
 

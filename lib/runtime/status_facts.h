@@ -1,9 +1,9 @@
 // What the status board says of this program that does not change.
 #pragma once
 
+#include "machine/runtime_options.h"
 #include "memory/status_board.h"
 #include "pages/arena_layout.h"
-#include "runtime/runtime_options.h"
 
 namespace wherry::impl {
 

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "machine/topology.h"
 #include "os/memory/address_map.h"
 #include "os/memory/numa.h"
 #include "pages/system_memory_books.h"
 #include "runtime/system_prefetcher.h"
-#include "runtime/topology.h"
 
 namespace wherry::impl {
 

@@ -1,5 +1,5 @@
 // Limits that this process does not have, described as values.
-#include "runtime/arena_size.h"
+#include "machine/arena_size.h"
 
 #include "base/page.h"
 #include "os/process/resource_limits.h"

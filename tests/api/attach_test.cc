@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/driver.h"
+#include "objects/driver.h"
 #include "support/busy.h"
 #include "support/catch.h"
 #include "support/session.h"

@@ -1,4 +1,4 @@
-#include "runtime/copy_settings.h"
+#include "machine/copy_settings.h"
 
 #include <cstdlib>
 

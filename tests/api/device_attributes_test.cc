@@ -1,4 +1,4 @@
-#include "runtime/device_attributes.h"
+#include "objects/device_attributes.h"
 
 #include "support/catch.h"
 

@@ -1,12 +1,12 @@
 // Machines other than this one, described as values.
-#include "runtime/topology.h"
+#include "machine/topology.h"
 
 #include <random>
 #include <string>
 
 #include "base/page.h"
 #include "base/processor.h"
-#include "runtime/topology_text.h"
+#include "machine/topology_text.h"
 #include "support/catch.h"
 #include "support/conditions.h"
 

@@ -1,6 +1,6 @@
-#include "runtime/visible_devices.h"
+#include "machine/visible_devices.h"
 
-#include "runtime/device_uuid.h"
+#include "machine/device_uuid.h"
 #include "support/catch.h"
 
 namespace wherry::test::visible_devices_test {

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "fuzz/target.h"
-#include "runtime/topology_text.h"
+#include "machine/topology_text.h"
 
 namespace {
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "kernel_features.h"
+#include "machine/topology.h"
 #include "node_bandwidth.h"
 #include "os/files/fd.h"
 #include "os/kernel_abi.h"
 #include "os/memory/numa.h"
-#include "runtime/topology.h"
 #include "support/catch.h"
 
 namespace wherry::impl::placement_test {

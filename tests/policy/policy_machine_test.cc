@@ -1,7 +1,7 @@
 // What policies learn of the machine: from Linux's distances, or from measured speeds of nodes.
-#include "runtime/policy_machine.h"
+#include "machine/policy_machine.h"
 
-#include "runtime/node_speeds.h"
+#include "machine/node_speeds.h"
 #include "support/catch.h"
 
 namespace wherry::test::policy_machine_test {

@@ -3,10 +3,10 @@
 
 #include <random>
 
+#include "machine/policy_source.h"
 #include "pages/sampled_use.h"
 #include "replay/oracle.h"
 #include "replay/policy_machine.h"
-#include "runtime/policy_source.h"
 #include "support/catch.h"
 
 namespace wherry::replay::replay_test {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every #include in lib/ names its own layer or a lower one, by the order of the table in
-lib/README.md.
+lib/README.md; and no layer below `objects` names a type, a function or a constant of CUDA, except
+what users see (`include`) and the code of kernels.
 
 Usage: layers_test.py LIB
 First checks itself: it must find each kind of error in small trees made for that. Then checks LIB.
@@ -13,6 +14,10 @@ import tempfile
 
 LAYER_ROW = re.compile(r"^\| ([a-z_]+) \|", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(wherry/[^>]+)>)', re.MULTILINE)
+CUDA = re.compile(r"\b(?:CU[a-z]\w*|CU_\w+|CUDA_\w+|cu[A-Z]\w*|cuda[A-Z]\w*)\b")
+# Comments and texts: a message may say which function of CUDA helps.
+WORDS = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')
+WITH_CUDA = {"include", "kernels"}
 SOURCES = {".h", ".cc", ".c", ".hpp"}
 
 
@@ -47,6 +52,8 @@ def offences(lib):
         source = path.relative_to(lib)
         own = source.parts[0]
         text = path.read_text()
+        if own in rank and rank[own] < rank.get("objects", 0) and own not in WITH_CUDA:
+            found += [f"{source}: {name} is CUDA's" for name in CUDA.findall(WORDS.sub("", text))]
         for match in INCLUDE.finditer(text):
             quoted, public = match.groups()
             place = f"{source}:{text.count(chr(10), 0, match.start(1 if quoted else 2)) + 1}"
@@ -73,11 +80,16 @@ def check_the_check():
           "include/wherry/x.h": '#include "low/a.h"\n#include "y.h"\n'}, 1),
         ({"low/a.h": "", "high/b.h": "", "other/c.h": ""}, 1),
         ({"low/a.h": ""}, 1),
+        ({"low/a.h": "", "high/b.h": "CUresult f();\n"}, 0),
+        ({"low/a.h": "", "high/b.h": "", "objects/c.h": "CUresult f();\n"}, 0),
+        ({"low/a.h": 'f("cuInit"); // cuInit\n', "high/b.h": "", "objects/c.h": ""}, 0),
+        ({"low/a.h": "CUresult f();\n", "high/b.h": "cuInit(0)\n", "objects/c.h": ""}, 2),
     ]
     for files, expected in cases:
         with tempfile.TemporaryDirectory() as folder:
             lib = pathlib.Path(folder)
-            (lib / "README.md").write_text(table)
+            with_objects = any(name.startswith("objects/") for name in files)
+            (lib / "README.md").write_text(table + "| objects | d |\n" * with_objects)
             (lib / "include").mkdir()
             for name, text in files.items():
                 (lib / name).parent.mkdir(parents=True, exist_ok=True)

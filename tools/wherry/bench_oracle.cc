@@ -12,10 +12,10 @@
 #include "calibration.h"
 #include "cost_file.h"
 #include "kept_file.h"
+#include "objects/driver.h"
 #include "replay/cost_scale.h"
 #include "replay/oracle.h"
 #include "replay/replay.h"
-#include "runtime/driver.h"
 #include "trace/trace_name.h"
 #include "trace_file.h"
 

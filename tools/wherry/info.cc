@@ -8,7 +8,7 @@
 
 #include "byte_text.h"
 #include "complain.h"
-#include "runtime/device_uuid.h"
+#include "machine/device_uuid.h"
 #include "survey.h"
 #include "trap_limits.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include "runtime/node_speeds.h"
+#include "machine/node_speeds.h"
 
 namespace wherry::tool {
 

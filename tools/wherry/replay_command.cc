@@ -8,6 +8,7 @@
 
 #include "complain.h"
 #include "cost_file.h"
+#include "machine/policy_source.h"
 #include "policies.h"
 #include "policy/policies.h"
 #include "progress.h"
@@ -15,7 +16,6 @@
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
 #include "replay_warnings.h"
-#include "runtime/policy_source.h"
 #include "settings_json.h"
 #include "trace_file.h"
 #include "trace_head.h"

@@ -11,11 +11,11 @@
 
 #include "base/environment.h"
 #include "base/page.h"
+#include "machine/policy_machine.h"
+#include "machine/visible_devices.h"
 #include "memory/pool.h"
 #include "os/process/userfaultfd_remedy.h"
 #include "policy/policies.h"
-#include "runtime/policy_machine.h"
-#include "runtime/visible_devices.h"
 
 namespace wherry::tool {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "kernel_features.h"
+#include "machine/copy_settings.h"
+#include "machine/topology.h"
 #include "os/memory/numa.h"
-#include "runtime/copy_settings.h"
-#include "runtime/topology.h"
 #include "trap/trap_choice.h"
 
 namespace wherry::tool {

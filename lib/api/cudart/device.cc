@@ -2,7 +2,7 @@
 #include "api/bad_arguments.h"
 #include "api/cudart/entry.h"
 #include "api/entry.h"
-#include "runtime/thread_contexts.h"
+#include "objects/thread_contexts.h"
 
 using namespace wherry::impl;
 

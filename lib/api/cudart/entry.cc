@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "api/entry.h"
-#include "runtime/thread_contexts.h"
+#include "objects/thread_contexts.h"
 
 namespace wherry::impl {
 

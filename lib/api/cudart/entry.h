@@ -6,8 +6,8 @@
 #include <wherry/cuda_runtime_api.h>
 
 #include "api/failed_calls.h"
-#include "runtime/last_failure.h"
-#include "runtime/refusals.h"
+#include "objects/last_failure.h"
+#include "objects/refusals.h"
 
 namespace wherry::impl {
 

@@ -9,7 +9,7 @@
 #include "api/registered_code.h"
 #include "base/demangle.h"
 #include "base/log.h"
-#include "runtime/launch_shape.h"
+#include "objects/launch_shape.h"
 
 using namespace wherry::impl;
 

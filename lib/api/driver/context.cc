@@ -1,8 +1,8 @@
 // The C functions of contexts, primary and other ones.
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/context_settings.h"
-#include "runtime/thread_contexts.h"
+#include "objects/context_settings.h"
+#include "objects/thread_contexts.h"
 
 using namespace wherry::impl;
 

@@ -1,8 +1,8 @@
 // The C functions that change and query the settings of a context.
-#include "runtime/context_settings.h"
+#include "objects/context_settings.h"
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/thread_contexts.h"
+#include "objects/thread_contexts.h"
 
 using namespace wherry::impl;
 

@@ -8,8 +8,8 @@
 #include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "api/errors.h"
-#include "runtime/device_attributes.h"
-#include "runtime/device_uuid.h"
+#include "machine/device_uuid.h"
+#include "objects/device_attributes.h"
 
 using namespace wherry::impl;
 
@@ -36,7 +36,9 @@ CUresult get_uuid(CUuuid* uuid, CUdevice dev, const char* call = __builtin_FUNCT
       dev,
       [&](Driver& driver) {
         if (uuid == nullptr) return refuse_null("uuid");
-        *uuid = device_uuid(driver.runtime().device_config(dev).number);
+        const DeviceUuid bytes = device_uuid(driver.runtime().device_config(dev).number);
+        static_assert(sizeof uuid->bytes == sizeof bytes);
+        std::memcpy(uuid->bytes, bytes.data(), sizeof bytes);
         return CUDA_SUCCESS;
       },
       call);

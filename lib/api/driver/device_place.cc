@@ -8,7 +8,7 @@
 
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/device_attributes.h"
+#include "objects/device_attributes.h"
 
 using namespace wherry::impl;
 

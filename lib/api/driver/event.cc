@@ -6,7 +6,7 @@
 
 #include "api/entry.h"
 #include "api/event_work.h"
-#include "runtime/results.h"
+#include "objects/results.h"
 
 using namespace wherry::impl;
 

@@ -2,7 +2,7 @@
 #include "api/copies.h"
 #include "api/event_work.h"
 #include "api/graphs.h"
-#include "runtime/kernel_launch.h"
+#include "objects/kernel_launch.h"
 
 namespace wherry::impl {
 

@@ -1,7 +1,7 @@
 // The C functions of host memory that devices access in place: allocated and registered memory.
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/ranges.h"
+#include "objects/ranges.h"
 
 using namespace wherry::impl;
 

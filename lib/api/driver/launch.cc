@@ -1,7 +1,7 @@
 // The C functions that launch kernels of modules and libraries.
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/kernel_launch.h"
+#include "objects/kernel_launch.h"
 
 using namespace wherry::impl;
 

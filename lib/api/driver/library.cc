@@ -1,8 +1,8 @@
 // The C functions of libraries and their kernels.
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/kernel_attributes.h"
-#include "runtime/objects.h"
+#include "objects/kernel_attributes.h"
+#include "objects/objects.h"
 
 using namespace wherry::impl;
 

@@ -9,6 +9,8 @@ using namespace wherry::impl;
 
 namespace {
 
+static_assert(attached_to_all == CU_MEM_ATTACH_GLOBAL);
+
 unsigned clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }

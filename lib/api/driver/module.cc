@@ -1,9 +1,9 @@
 // The C functions of modules and their kernels.
-#include "runtime/module.h"
+#include "objects/module.h"
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/kernel_attributes.h"
-#include "runtime/objects.h"
+#include "objects/kernel_attributes.h"
+#include "objects/objects.h"
 
 using namespace wherry::impl;
 

@@ -1,8 +1,8 @@
 // The C functions that tell how much of a device a launch occupies. A worker runs one block at a
 // time.
 #include "api/entry.h"
-#include "runtime/device_attributes.h"
-#include "runtime/kernel_attributes.h"
+#include "objects/device_attributes.h"
+#include "objects/kernel_attributes.h"
 
 using namespace wherry::impl;
 

@@ -4,7 +4,7 @@
 #include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/page.h"
-#include "runtime/thread_contexts.h"
+#include "objects/thread_contexts.h"
 
 using namespace wherry::impl;
 

@@ -8,7 +8,7 @@
 
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/shareable_handles.h"
+#include "objects/shareable_handles.h"
 
 using namespace wherry::impl;
 

@@ -5,9 +5,9 @@
 
 #include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/shareable_handles.h"
 #include "os/files/file_io.h"
 #include "os/memory/sealed_memory.h"
-#include "runtime/shareable_handles.h"
 
 using namespace wherry::impl;
 

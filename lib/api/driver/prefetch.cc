@@ -8,7 +8,7 @@
 #include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "migration/prefetch_request.h"
-#include "runtime/ranges.h"
+#include "objects/ranges.h"
 
 using namespace wherry::impl;
 

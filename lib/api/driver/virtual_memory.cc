@@ -6,8 +6,8 @@
 
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/ranges.h"
-#include "runtime/shareable_handles.h"
+#include "objects/ranges.h"
+#include "objects/shareable_handles.h"
 
 using namespace wherry::impl;
 

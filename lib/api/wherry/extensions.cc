@@ -8,7 +8,7 @@
 #include "api/answer.h"
 #include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "runtime/ranges.h"
+#include "objects/ranges.h"
 
 using namespace wherry::impl;
 

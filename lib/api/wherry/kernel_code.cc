@@ -11,7 +11,7 @@
 #include "devices/crash_report.h"
 #include "kernels/block_runner.h"
 #include "kernels/grid_barrier.h"
-#include "runtime/compiled_kernels.h"
+#include "objects/compiled_kernels.h"
 
 using namespace wherry::impl;
 

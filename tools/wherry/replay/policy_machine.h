@@ -1,8 +1,8 @@
 // The machine that a replayed policy is told about: that of the trace, which need not be this one.
 #pragma once
 
+#include "machine/policy_machine.h"
 #include "replay/simulated_memory.h"
-#include "runtime/policy_machine.h"
 #include "trace/trace_chunks.h"
 
 namespace wherry::replay {

@@ -1,0 +1,57 @@
+// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY and WHERRY_ARENA, without
+// knowledge of the machine: text to values with their positions, and error lines that show the
+// place.
+//   WHERRY_DEVICES     device (';' device)*    device: key '=' value (',' key '=' value)*    blanks
+//   are ignored
+//                      node=N  capacity=BYTES[K|M|G|T]  workers=N  kind=isolated|coherent
+//                      concurrent=0|1
+//   WHERRY_HOST_NODES  range (',' range)*      range: N | N '-' N
+//   WHERRY_HOST_CAPACITY, WHERRY_ARENA  BYTES[K|M|G|T]
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "machine/device_kind.h"
+
+namespace wherry::impl {
+
+inline constexpr std::size_t min_capacity = std::size_t{2} << 20;  // one block
+inline constexpr int max_workers = 1024;
+
+// A value, and where it stands in the text (for errors that only the machine can tell).
+template <typename T>
+struct Placed {
+  T value{};
+  std::size_t position = 0;
+};
+
+// One device as asked for. Absent: choose for me.
+struct DeviceRequest {
+  std::size_t position = 0;
+  std::optional<Placed<int>> node;
+  std::optional<Placed<std::size_t>> capacity;  // at least min_capacity, whole pages
+  std::optional<int> workers;
+  std::optional<DeviceKind> kind;
+  bool concurrent = true;
+};
+
+using DeviceRequests = std::variant<std::vector<DeviceRequest>, std::string>;
+using NodeList = std::variant<std::vector<Placed<int>>, std::string>;
+using SizeText = std::variant<std::optional<Placed<std::size_t>>, std::string>;
+
+// Values, or one error line. Text of blanks only: an empty vector, or nothing.
+DeviceRequests parse_devices(std::string_view text);
+NodeList parse_host_nodes(std::string_view text);
+// Parses a size of whole pages, at least min_capacity; `text` is the value of `variable`.
+SizeText parse_size(std::string_view variable, std::string_view text);
+
+// "<variable>: <what> at character <position + 1> in "...>>>here...""; always one printable line.
+std::string topology_error(std::string_view variable, std::string_view text, std::size_t position,
+                           std::string_view what);
+
+}  // namespace wherry::impl

@@ -1,0 +1,46 @@
+// An executable graph: the steps of a graph in an order in which they can run, with what each of
+// them was given. It depends on the graph no more. Any thread.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/lock.h"
+#include "objects/device.h"
+#include "objects/graph.h"
+
+namespace wherry::impl {
+
+class GraphExec {
+ public:
+  explicit GraphExec(std::vector<GraphStep> steps) : steps_(std::move(steps)) {}
+  ~GraphExec();
+  GraphExec(const GraphExec&) = delete;
+  GraphExec& operator=(const GraphExec&) = delete;
+
+  // Gives all steps to the stream, one after the other, after what was launched of this before.
+  // Steps of other contexts go to streams of this object, in the same order. Returns the first
+  // error; the steps before it still run.
+  CUresult launch(Driver& driver, const StreamHandle& stream) EXCLUDES(lock_);
+  // Later launches do this at the node. Returns false if there is no such node, or it does
+  // something of another type.
+  bool set(CUgraphNode node, GraphContent content) EXCLUDES(lock_);
+  // Later launches do what these steps say. If they are not the same nodes, in the same
+  // dependencies, changes nothing and says why.
+  CUgraphExecUpdateResultInfo update(std::vector<GraphStep> steps) EXCLUDES(lock_);
+
+ private:
+  StreamHandle stream_for(const GraphContent& content, const StreamHandle& launched)
+      REQUIRES(lock_);
+
+  Mutex lock_{LockOrder::graph_exec};
+  std::vector<GraphStep> steps_ GUARDED_BY(lock_);
+  std::map<const Context*, StreamHandle> others_ GUARDED_BY(lock_);
+  std::shared_ptr<Recording> last_ GUARDED_BY(lock_);  // the end of the last launch
+};
+
+}  // namespace wherry::impl
