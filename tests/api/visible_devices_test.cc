@@ -83,8 +83,8 @@ TEST_CASE("visible devices keep their attributes when others are hidden", "[api]
 }
 
 TEST_CASE("a uuid is converted to text", "[api]") {
-  CUuuid uuid;
-  for (int i = 0; i < 16; ++i) uuid.bytes[i] = static_cast<char>(0xf0 + i);
+  DeviceUuid uuid;
+  for (std::size_t i = 0; i < uuid.size(); ++i) uuid[i] = static_cast<std::uint8_t>(0xf0 + i);
   CHECK(uuid_text(uuid) == "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
 }
 

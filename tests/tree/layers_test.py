@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every #include in lib/ names its own layer or a lower one, by the order of the table in
+"""Every #include in lib/ names its own layer or a lower one, by the order of the tables in
 lib/README.md; and no layer below `objects` names a type, a function or a constant of CUDA, except
-what users see (`include`) and the code of kernels.
+what users see (`include`).
 
 Usage: layers_test.py LIB
 First checks itself: it must find each kind of error in small trees made for that. Then checks LIB.
@@ -17,13 +17,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(wherry/[^>]+)>)', re.MUL
 CUDA = re.compile(r"\b(?:CU[a-z]\w*|CU_\w+|CUDA_\w+|cu[A-Z]\w*|cuda[A-Z]\w*)\b")
 # Comments and texts: a message may say which function of CUDA helps.
 WORDS = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')
-WITH_CUDA = {"include", "kernels"}
+WITH_CUDA = {"include"}
 SOURCES = {".h", ".cc", ".c", ".hpp"}
 
 
 def layers_of(lib):
     rows = LAYER_ROW.findall((lib / "README.md").read_text())
-    return [name for name in rows if name != "layer"]
+    return [name for name in rows if name not in ("layer", "product")]
 
 
 def target_layer(source, quoted, public):
