@@ -56,7 +56,7 @@ struct Allocation {
 
 // The streams from which the program says it will use an allocation. Replaces the flags given at
 // its allocation.
-// All processors may access the memory: the flags of managed memory, unless the program says others.
+// All processors may access the memory: its flags, unless the program says others.
 inline constexpr unsigned attached_to_all = 1;
 
 struct Attachment {
