@@ -129,7 +129,7 @@ class RangeList {
   std::atomic<std::size_t> count_ = 0;
 };
 
-// Where permit_page() writes; set while touched_pages() runs.
+// Where permit_page() writes; set while find_touched_pages() runs.
 std::atomic<RangeList*> touched_now = nullptr;
 
 void permit_page(int signal, siginfo_t* info, void*) {
