@@ -268,8 +268,8 @@ def boot(machine, image, folder, mark, limit, start_limit):
     process = subprocess.Popen([
         "setpriv", "--pdeathsig=KILL", machine.qemu, *machine.options,
         "-kernel", machine.kernel, "-initrd", image,
-        # Without the counter of cycles as a clock: on busy CPUs Linux measures its rate wrongly, and
-        # the machine's seconds were a third of a second; or finds it unstable, and changes its code
+        # Without the counter of cycles as a clock: on busy CPUs Linux measures its rate wrongly
+        # (one run's seconds were a third of a second), or finds it unstable and changes its code
         # at run time, at which QEMU 7.2 crashed with Linux 7.
         "-append", f"console={machine.console} panic=-1 quiet tsc=unstable",
         "-display", "none", "-nodefaults", "-no-reboot",
