@@ -77,8 +77,8 @@ inline double share_on(int node, const Pages& pages) {
   return static_cast<double>(there) / static_cast<double>(pages.size());
 }
 
-// How many of the pages Linux counts on each node, in /proc/self/numa_maps.
-inline std::map<int, std::size_t> numa_maps(const Pages& pages) {
+// How many of the pages Linux counts on each node now, in /proc/self/numa_maps.
+inline std::map<int, std::size_t> numa_maps_now(const Pages& pages) {
   std::map<int, std::size_t> counts;
   std::ifstream file("/proc/self/numa_maps");
   for (std::string line; std::getline(file, line);) {
@@ -99,9 +99,21 @@ inline std::map<int, std::size_t> numa_maps(const Pages& pages) {
   return counts;
 }
 
+// The same as soon as all pages are counted: while pages are merged into a huge page, they are not
+// mapped.
+inline std::map<int, std::size_t> numa_maps(const Pages& pages) {
+  std::map<int, std::size_t> counts;
+  CHECK(comes_true([&] {
+    counts = numa_maps_now(pages);
+    std::size_t sum = 0;
+    for (const auto& [node, count] : counts) sum += count;
+    return sum == pages.size();
+  }));
+  return counts;
+}
+
 inline void check_all_on(int node, const Pages& pages) {
-  // While pages are merged into a huge page, they are not mapped.
-  CHECK(comes_true([&] { return share_on(node, pages) == 1; }));
+  CHECK(comes_true([&] { return share_on(node, pages) == 1; }));  // not while they are merged
   std::size_t misreported = 0;
   for (std::size_t i = 0; i < pages.size(); ++i)
     if (page_state(&pages[i]).node != node) ++misreported;

@@ -15,7 +15,7 @@ const char* sampling() {
 
 // Whether all pages are on the node, but for those whose entries a sample has removed just now.
 bool are_on(int node, const Pages& pages) {
-  auto counts = numa_maps(pages);
+  auto counts = numa_maps_now(pages);
   const std::size_t here = counts[node];
   counts.erase(node);
   return counts.empty() && here >= pages.size() * 9 / 10;
