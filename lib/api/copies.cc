@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/bad_arguments.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/ranges.h"
 
 namespace wherry::impl {

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "objects/current_context.h"
 #include "objects/driver.h"
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
-#include "objects/results.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
+#include "objects/failures/results.h"
 #include "streams/serving_thread.h"
 
 namespace wherry::impl {

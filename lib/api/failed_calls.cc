@@ -8,8 +8,8 @@
 #include <new>
 #include <string_view>
 
-#include "api/errors.h"
 #include "base/log.h"
+#include "objects/failures/error_texts.h"
 #include "os/memory/mapped_memory.h"
 
 namespace wherry::impl {
@@ -18,7 +18,7 @@ namespace {
 // For the longest reason, and names.
 constexpr std::size_t message_bytes_max = reason_bytes_max + 300;
 using Message = std::array<char, message_bytes_max>;
-// Thread-local memory is part of each thread's stack (objects/last_failure.h).
+// Thread-local memory is part of each thread's stack (objects/failures/last_failure.h).
 thread_local MappedPtr<Message> message;
 
 // "cuMemFree", "cudaFree", "wherryPinPages"; not "current".

@@ -4,7 +4,7 @@
 
 #include <wherry/cuda_runtime_api.h>
 
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 
 namespace wherry::impl {
 

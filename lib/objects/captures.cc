@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 
 namespace wherry::impl {
 

@@ -1,7 +1,7 @@
 #include "objects/current_context.h"
 
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 #include "objects/thread_contexts.h"
 
 namespace wherry::impl {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "objects/refusals.h"
+#include "objects/failures/refusals.h"
 
 namespace wherry::impl {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "objects/driver.h"
-#include "objects/refusals.h"
+#include "objects/failures/refusals.h"
 
 namespace wherry::impl {
 namespace {

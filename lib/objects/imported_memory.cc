@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "base/page.h"
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 #include "os/files/range_mark.h"
 
 namespace wherry::impl {

@@ -1,9 +1,9 @@
 #include "objects/kernel_attributes.h"
 
 #include "objects/device_attributes.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 #include "objects/grid_arguments.h"
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
 
 namespace wherry::impl {
 

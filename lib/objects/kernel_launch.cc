@@ -5,9 +5,9 @@
 
 #include "objects/device_attributes.h"
 #include "objects/driver.h"
+#include "objects/failures/last_failure.h"
 #include "objects/grid_arguments.h"
 #include "objects/kernel_attributes.h"
-#include "objects/last_failure.h"
 
 namespace wherry::impl {
 

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "devices/device_process.h"
 #include "objects/compiled_kernels.h"
-#include "objects/last_failure.h"
-#include "objects/objects.h"
+#include "objects/failures/last_failure.h"
+#include "objects/shared_objects.h"
 
 namespace wherry::impl {
 namespace {

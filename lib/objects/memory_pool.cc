@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "objects/driver.h"
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 
 namespace wherry::impl {
 namespace {

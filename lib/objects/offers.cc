@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 
 namespace wherry::impl {
 namespace {

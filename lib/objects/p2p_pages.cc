@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "objects/last_failure.h"
-#include "objects/results.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/results.h"
 
 namespace wherry::impl {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/page.h"
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 
 namespace wherry::impl {
 namespace {

@@ -1,7 +1,7 @@
 // The runtime API's functions that copy and fill.
-#include "api/bad_arguments.h"
 #include "api/copies.h"
 #include "api/cudart/entry.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

@@ -1,7 +1,7 @@
 // The runtime API's functions of devices.
-#include "api/bad_arguments.h"
 #include "api/cudart/entry.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/thread_contexts.h"
 
 using namespace wherry::impl;

@@ -6,8 +6,8 @@
 #include <wherry/cuda_runtime_api.h>
 
 #include "api/failed_calls.h"
-#include "objects/last_failure.h"
-#include "objects/refusals.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/refusals.h"
 
 namespace wherry::impl {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "api/cudart/entry.h"
-#include "api/errors.h"
+#include "objects/failures/error_texts.h"
 
 using namespace wherry::impl;
 

@@ -1,7 +1,7 @@
 // The runtime API's functions that change and query the settings of a device.
-#include "api/bad_arguments.h"
 #include "api/cudart/entry.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

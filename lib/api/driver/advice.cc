@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/ranges.h"
 
 using namespace wherry::impl;

@@ -1,7 +1,7 @@
 // The C functions of contexts, primary and other ones.
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "objects/context_settings.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/thread_contexts.h"
 
 using namespace wherry::impl;

@@ -1,7 +1,7 @@
 // The C functions that change and query the settings of a context.
 #include "objects/context_settings.h"
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/thread_contexts.h"
 
 using namespace wherry::impl;

@@ -1,6 +1,6 @@
 // The C functions that copy. Each says what its pointers must refer to.
-#include "api/bad_arguments.h"
 #include "api/copies.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

@@ -5,11 +5,11 @@
 #include <limits>
 #include <string>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "api/errors.h"
 #include "machine/device_uuid.h"
 #include "objects/device_attributes.h"
+#include "objects/failures/bad_arguments.h"
+#include "objects/failures/error_texts.h"
 
 using namespace wherry::impl;
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "objects/device_attributes.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

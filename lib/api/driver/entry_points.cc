@@ -5,7 +5,7 @@
 #include "api/exports.h"
 #include "api/failed_calls.h"
 #include "base/log.h"
-#include "objects/refusals.h"
+#include "objects/failures/refusals.h"
 
 using namespace wherry::impl;
 

@@ -6,7 +6,7 @@
 
 #include "api/entry.h"
 #include "api/event_work.h"
-#include "objects/results.h"
+#include "objects/failures/results.h"
 
 using namespace wherry::impl;
 

@@ -1,6 +1,6 @@
 // The C functions of host memory that devices access in place: allocated and registered memory.
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/ranges.h"
 
 using namespace wherry::impl;

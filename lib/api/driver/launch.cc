@@ -1,6 +1,6 @@
 // The C functions that launch kernels of modules and libraries.
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/kernel_launch.h"
 
 using namespace wherry::impl;

@@ -1,8 +1,8 @@
 // The C functions of libraries and their kernels.
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/kernel_attributes.h"
-#include "objects/objects.h"
+#include "objects/shared_objects.h"
 
 using namespace wherry::impl;
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

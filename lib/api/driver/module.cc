@@ -1,9 +1,9 @@
 // The C functions of modules and their kernels.
 #include "objects/module.h"
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/kernel_attributes.h"
-#include "objects/objects.h"
+#include "objects/shared_objects.h"
 
 using namespace wherry::impl;
 

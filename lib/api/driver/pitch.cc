@@ -1,7 +1,7 @@
 // The C functions that allocate memory in rows.
-#include "api/bad_arguments.h"
 #include "api/copies.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

@@ -1,9 +1,9 @@
 // The C functions that look up pointers.
 #include <cstring>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/page.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/thread_contexts.h"
 
 using namespace wherry::impl;

@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "objects/shareable_handles.h"
+#include "objects/failures/bad_arguments.h"
+#include "objects/failures/shareable_handles.h"
 
 using namespace wherry::impl;
 

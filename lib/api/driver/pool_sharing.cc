@@ -3,9 +3,9 @@
 #include <cstring>
 #include <span>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
-#include "objects/shareable_handles.h"
+#include "objects/failures/bad_arguments.h"
+#include "objects/failures/shareable_handles.h"
 #include "os/files/file_io.h"
 #include "os/memory/sealed_memory.h"
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "migration/prefetch_request.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/ranges.h"
 
 using namespace wherry::impl;

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "api/event_work.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
+#include "objects/failures/shareable_handles.h"
 #include "objects/ranges.h"
-#include "objects/shareable_handles.h"
 
 using namespace wherry::impl;
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <span>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/clock.h"
+#include "objects/failures/bad_arguments.h"
 #include "trace/event_rings.h"
 #include "trace/marks.h"
 #include "trace/recorder.h"

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "api/answer.h"
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "base/clock.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "api/answer.h"
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 #include "objects/ranges.h"
 
 using namespace wherry::impl;

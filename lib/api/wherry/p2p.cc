@@ -1,6 +1,6 @@
 // The C functions of wherry.h that give third parties access to pages.
-#include "api/bad_arguments.h"
 #include "api/entry.h"
+#include "objects/failures/bad_arguments.h"
 
 using namespace wherry::impl;
 

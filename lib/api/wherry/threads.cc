@@ -1,9 +1,9 @@
 // The C functions of wherry.h for threads of the program that count as a coherent device.
 #include <cerrno>
 
-#include "api/bad_arguments.h"
 #include "api/entry.h"
 #include "faults/attached_threads.h"
+#include "objects/failures/bad_arguments.h"
 #include "runtime/runtime.h"
 
 using namespace wherry::impl;

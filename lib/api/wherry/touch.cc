@@ -4,7 +4,7 @@
 
 #include "api/exports.h"
 #include "api/failed_calls.h"
-#include "objects/refusals.h"
+#include "objects/failures/refusals.h"
 
 using namespace wherry::impl;
 

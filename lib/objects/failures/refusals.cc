@@ -1,10 +1,10 @@
-#include "objects/refusals.h"
+#include "objects/failures/refusals.h"
 
 #include <cstdint>
 
 #include "machine/policy_source.h"
-#include "objects/last_failure.h"
-#include "objects/results.h"
+#include "objects/failures/last_failure.h"
+#include "objects/failures/results.h"
 #include "streams/stream.h"
 
 namespace wherry::impl {

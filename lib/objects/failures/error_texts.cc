@@ -1,4 +1,4 @@
-#include "api/errors.h"
+#include "objects/failures/error_texts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@ namespace wherry::impl {
 // CUDA_ERROR_NOT_SUPPORTED: a type of other systems; CUDA_ERROR_INVALID_VALUE: not one.
 CUresult check_imported_handle_type(CUmemAllocationHandleType type);
 
-// Each of these notes the reason of a failure (objects/last_failure.h).
+// Each of these notes the reason of a failure (objects/failures/last_failure.h).
 //
 // The type is not that of file descriptors. Returns `code`.
 CUresult refuse_handle_type(CUresult code, CUmemAllocationHandleType type);

@@ -1,5 +1,5 @@
 // Reasons for failures that several C functions have in common. Each function notes the reason
-// (objects/last_failure.h) and returns the code. Any thread.
+// (objects/failures/last_failure.h) and returns the code. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "objects/refusals.h"
+#include "objects/failures/refusals.h"
 #include "runtime/runtime.h"
 
 namespace wherry::impl {

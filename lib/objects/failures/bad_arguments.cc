@@ -1,10 +1,10 @@
-#include "api/bad_arguments.h"
+#include "objects/failures/bad_arguments.h"
 
 #include <string_view>
 
 #include "base/page.h"
 #include "objects/driver.h"
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 #include "objects/ranges.h"
 
 namespace wherry::impl {

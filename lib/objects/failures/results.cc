@@ -1,6 +1,6 @@
-#include "objects/results.h"
+#include "objects/failures/results.h"
 
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 
 namespace wherry::impl {
 

@@ -1,6 +1,6 @@
-#include "objects/shareable_handles.h"
+#include "objects/failures/shareable_handles.h"
 
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 
 namespace wherry::impl {
 

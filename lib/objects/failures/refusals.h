@@ -1,5 +1,5 @@
 // Reasons for failures that many calls have in common, whatever they work on. Each function notes
-// the reason (objects/last_failure.h) and returns the code. Any thread.
+// the reason (objects/failures/last_failure.h) and returns the code. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>

@@ -1,4 +1,4 @@
-#include "objects/objects.h"
+#include "objects/shared_objects.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "objects/last_failure.h"
+#include "objects/failures/last_failure.h"
 #include "objects/ranges.h"
 
 namespace wherry::impl {
