@@ -144,6 +144,9 @@ struct DeviceProcess::State {
   // The agent has not answered the last command within a second, and has not answered it since.
   // Written under agent_lock.
   std::atomic<bool> overdue{false};
+  // The last command that failed (the number of its CommandKind), and its errno.
+  std::atomic<std::uint32_t> failed_command{0};
+  std::atomic<int> failed_with{0};
   Mutex agent_lock{LockOrder::agent};
   std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
   Mutex modules_lock{LockOrder::modules};
@@ -253,7 +256,12 @@ void DeviceProcess::State::reap_if_ours() {
 int DeviceProcess::State::send_command(Command command, int passed, std::uint64_t* value) {
   const LockGuard guard(agent_lock);
   check_wait();
-  return send_locked(command, passed, options.command_limit_ns, value);
+  const int error = send_locked(command, passed, options.command_limit_ns, value);
+  if (error != 0) {
+    failed_command = static_cast<std::uint32_t>(command.kind);
+    failed_with = error;
+  }
+  return error;
 }
 
 int DeviceProcess::State::send_command_briefly(const Command& command) {
@@ -376,7 +384,8 @@ void DeviceProcess::stop() {
 }
 
 void DeviceProcess::give_up() {
-  log_error("device process {} does not answer: Wherry ends it", pid());
+  log_error("device process {} does not answer: Wherry ends it (command {}, errno {})", pid(),
+            state_->failed_command.load(), state_->failed_with.load());
   stop();
 }
 
