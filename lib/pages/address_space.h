@@ -54,11 +54,11 @@ struct Allocation {
   }
 };
 
-// The streams from which the program says it will use an allocation. Replaces the flags given at
-// its allocation.
-// All processors may access the memory: its flags, unless the program says others.
+// The attach flags of memory for which the program gives none: all streams may use it.
 inline constexpr unsigned attached_to_all = 1;
 
+// The streams from which the program says it will use an allocation. Replaces the flags given at
+// its allocation.
 struct Attachment {
   unsigned flags = 0;  // one of the API's attach flags
   // The only stream, if there is one. The attachment ends when that stream is destroyed.
