@@ -196,6 +196,27 @@ TEST_CASE("buffers that are registered with io_uring are refused during the regi
   ::io_uring_queue_exit(&ring);
 }
 
+TEST_CASE("a buffer behind a free place of io_uring's table is refused, too", "[memory]") {
+  if (!impl::permissions()[impl::Request::io_uring]) return;
+  io_uring ring{};
+  REQUIRE(::io_uring_queue_init(2, &ring, 0) == 0);
+  constexpr unsigned places = 3;
+  if (::io_uring_register_buffers_sparse(&ring, places) != 0) {  // before Linux 5.19
+    ::io_uring_queue_exit(&ring);
+    return;
+  }
+  Adoption adoption;
+  const Place place(page_size);
+  const iovec buffer{place.data(), page_size};
+  __u64 tag = 0;
+  REQUIRE(::io_uring_register_buffers_update_tag(&ring, places - 1, &buffer, &tag, 1) == 1);
+  CHECK(adoption.adopt(place.range()) == Verdict::unsuitable);
+  REQUIRE(::io_uring_unregister_buffers(&ring) == 0);
+  CHECK(adoption.adopt(place.range()) == Verdict::adopted);
+  CHECK(adoption.ranges.give_back(place.range()));
+  ::io_uring_queue_exit(&ring);
+}
+
 TEST_CASE("stacks are adopted while they are in use, but not the control block at their end",
           "[memory]") {
   const auto play = [](std::optional<impl::UffdAccess> way) {

@@ -16,7 +16,8 @@ namespace wherry::impl {
 namespace {
 
 // The status file says how much memory of the process is pinned; few processes have any. Linux 7.2
-// does not count there what a process with CAP_IPC_LOCK registers, 6.18 does.
+// does not count there what a process with CAP_IPC_LOCK registers, 6.18 does. Those between are not
+// known.
 bool has_pinned_memory() {
   if (!linux_is_older_than(6, 19)) return true;
   std::ifstream status("/proc/self/status");
@@ -35,10 +36,10 @@ void add_buffers(const char* descriptor, std::vector<AddressRange>& buffers) {
     unsigned long bytes = 0;
     if (line.starts_with("UserBufs:"))
       listed = true;
-    else if (!listed || std::sscanf(line.c_str(), " %*u: %lx/%lu", &start, &bytes) != 2)
-      listed = false;
-    else
+    else if (listed && std::sscanf(line.c_str(), " %*u: %lx/%lu", &start, &bytes) == 2)
       buffers.push_back({start, start + bytes});
+    else
+      listed = listed && line.starts_with(' ');  // "    0: <none>" for a free place of a table
   }
 }
 
