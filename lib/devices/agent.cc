@@ -193,6 +193,8 @@ void try_thread() {
 struct Prepared {
   const AgentStart& start;
   const ArenaLayout layout;  // a copy: the host's may be on a stack that the mask hides
+  // What the C library uses of the memory that the mask hides.
+  std::vector<AddressRange> touched;
 };
 
 void catch_faults_and_obey(void* pointer) {
@@ -201,8 +203,9 @@ void catch_faults_and_obey(void* pointer) {
   const DeviceProcessOptions& options = *start.options;
   report_exits();
   if (start.guards_snapshot) {
-    if (const int error =
-            guard_snapshot(start.guard, start.window, start.kept, start.kept_variables))
+    std::vector<AddressRange> kept = start.kept;
+    kept.insert(kept.end(), prepared.touched.begin(), prepared.touched.end());
+    if (const int error = guard_snapshot(start.guard, start.window, kept, start.kept_variables))
       fail_start(start, error, "guarding the program's memory");
   }
   AgentState state{prepared.layout, nullptr, {}};
@@ -244,7 +247,7 @@ int map_own_pool(const DeviceProcessOptions& options, const ArenaLayout& layout)
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
-  Prepared prepared{start, *options.layout};
+  Prepared prepared{start, *options.layout, {}};
   const ArenaLayout& layout = prepared.layout;
   if (const int error = map_own_pool(options, layout)) fail_start(start, error, "mapping the pool");
   // The fork may have inherited mappings that the host has in the annex.
@@ -253,7 +256,10 @@ void prepare_and_obey(void* pointer) {
   if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
     AddressMaskOptions mask{start.window, start.kept, start.heap_block.get(), start.hide_memory};
-    if (keeps_forked_stacks()) mask.touch = [] { static_cast<void>(drop_cached_stacks()); };
+    if (keeps_forked_stacks()) {
+      mask.touch = [] { static_cast<void>(drop_cached_stacks()); };
+      mask.touched = &prepared.touched;
+    }
     error = mask_address_space(mask);
     if (error != 0) fail_start(start, error, "masking the address space");
   }

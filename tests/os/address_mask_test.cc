@@ -119,7 +119,10 @@ char& byte_of(std::size_t page) {
 
 // Ends the process with 0 if only the two pages that were touched can still be used.
 void end_with_verdict(void*) {
-  if (mask_address_space({masked.window, masked.kept, nullptr, true, touch}) != 0) ::_exit(2);
+  std::vector<AddressRange> touched;
+  if (mask_address_space({masked.window, masked.kept, nullptr, true, touch, &touched}) != 0)
+    ::_exit(2);
+  if (touched.size() != 2) ::_exit(6);
   if (byte_of(7) != 7 || byte_of(8) != 1) ::_exit(3);
   std::array<unsigned char, page_count> unused;
   if (::mincore(reinterpret_cast<void*>(masked.memory), page_count * page_size, unused.data()) != 0)

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +69,24 @@ std::uintptr_t address_of(const void* pointer) {
 }
 
 }  // namespace
+
+TEST_CASE("With WHERRY_CHECK=1 devices start beside threads, and their kernels start threads") {
+  const Outcome outcome = in_fresh_process([] {
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> others;
+    for (int i = 0; i < 4; ++i) others.emplace_back([&] { stop.wait(false); });
+    ::setenv("WHERRY_CHECK", "1", 1);
+    {
+      const Session session("capacity=8M,workers=2;capacity=8M,workers=1");
+      session.run(0, [] { std::thread([] {}).join(); });
+    }
+    stop = true;
+    stop.notify_all();
+    for (std::thread& thread : others) thread.join();
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
 
 TEST_CASE(
     "With WHERRY_CHECK=1 a kernel that writes to a heap block of the program ends in "

@@ -1,8 +1,6 @@
 #include "os/memory/address_mask.h"
 
 #include <sys/mman.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +10,7 @@
 
 #include "base/page.h"
 #include "os/arch/cpu.h"
+#include "os/files/file_io.h"
 #include "os/signals/kernel_signals.h"
 
 namespace wherry::impl {
@@ -29,21 +28,13 @@ struct HeapHeader {
   std::size_t accessible;
 };
 
-// Linux reads the header: a guard page of a stack (MADV_GUARD_INSTALL) may be there, which the
-// address map does not show. Returns false if one is.
-bool read_header(std::uintptr_t start, HeapHeader& header) {
-  const iovec into{&header, sizeof header};
-  const iovec from{reinterpret_cast<void*>(start), sizeof header};
-  if (::process_vm_readv(::getpid(), &into, 1, &from, 1, 0) == sizeof header) return true;
-  if (errno == EFAULT) return false;
-  header = *reinterpret_cast<const HeapHeader*>(start);  // a sandbox forbids the call
-  return true;
-}
-
 // Returns the accessible part of the heap that begins at `start`; empty if no heap begins there.
 AddressRange heap_at(std::uintptr_t start) {
   HeapHeader header{};
-  if (!read_header(start, header)) return {};
+  // Linux copies it: a guard page of a stack (MADV_GUARD_INSTALL) may be there, which the address
+  // map does not show.
+  const std::span from(reinterpret_cast<const std::byte*>(start), sizeof header);
+  if (copy_memory(std::as_writable_bytes(std::span(&header, 1)), from) != sizeof header) return {};
   constexpr std::uintptr_t arena_place = 256;  // directly after the first heap's header
   const bool plausible = header.arena % heap_alignment >= sizeof(HeapHeader) &&
                          header.arena % heap_alignment < arena_place &&
@@ -129,13 +120,20 @@ class RangeList {
   std::atomic<std::size_t> count_ = 0;
 };
 
-// Where permit_page() writes; set while find_touched_pages() runs.
-std::atomic<RangeList*> touched_now = nullptr;
+struct Touching {
+  std::span<const AddressRange> hidden;
+  RangeList& touched;
+};
+// Set while find_touched_pages() runs.
+std::atomic<Touching*> touching = nullptr;
 
 void permit_page(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const std::uintptr_t page = round_down(address, page_size);
-  if (info->si_code == SEGV_ACCERR && touched_now.load()->add({page, page + page_size}) &&
+  Touching& now = *touching.load();
+  const bool is_hidden = std::ranges::any_of(
+      now.hidden, [&](const AddressRange& part) { return part.contains(address); });
+  if (is_hidden && now.touched.add({page, page + page_size}) &&
       ::mprotect(reinterpret_cast<void*>(page), page_size, PROT_READ | PROT_WRITE) == 0)
     return;
   struct sigaction standard {};  // the access is repeated, and ends the process
@@ -144,8 +142,10 @@ void permit_page(int signal, siginfo_t* info, void*) {
 }
 
 // Makes the hidden memory inaccessible, calls the function, and lists the pages that it touched.
+// After an error the process cannot go on.
 int find_touched_pages(std::span<const AddressRange> hidden, void (*touch)(), RangeList& touched) {
-  touched_now = &touched;
+  Touching now{hidden, touched};
+  touching = &now;
   struct sigaction permit {};
   permit.sa_sigaction = permit_page;
   permit.sa_flags = SA_SIGINFO;
@@ -160,7 +160,9 @@ int find_touched_pages(std::span<const AddressRange> hidden, void (*touch)(), Ra
     if (::mprotect(reinterpret_cast<void*>(part.start), part.size(), PROT_NONE) != 0) return errno;
   touch();
   if (const int error = ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr)) return error;
-  return kernel_sigaction(SIGSEGV, &before, nullptr) == 0 ? 0 : errno;
+  if (kernel_sigaction(SIGSEGV, &before, nullptr) != 0) return errno;
+  touching = nullptr;
+  return 0;
 }
 
 // Requires: `room` is zero pages, outside of what is hidden.
@@ -183,6 +185,8 @@ int hide_memory(std::string_view map, const AddressMaskOptions& options,
         part, touched.all(), [](AddressRange rest) { return make_inaccessible(rest, MAP_FIXED); });
     if (error != 0) return error;
   }
+  if (options.touched != nullptr)
+    options.touched->insert(options.touched->end(), touched.all().begin(), touched.all().end());
   return 0;
 }
 
@@ -220,14 +224,16 @@ int mask_address_space(const AddressMaskOptions& options) {
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (place == MAP_FAILED) return errno;
   auto* const text = static_cast<char*>(place);
-  const auto map = read_address_map(text, text_bytes);
+  const auto read_map = [&] { return read_address_map(text, text_bytes); };
+  auto map = read_map();
   int error = map ? 0 : ENOMEM;
-  if (map) {
-    if (options.hide_memory && !hides(*map, options.kept, options.heap_block))
-      error =
-          hide_memory(*map, options, {reinterpret_cast<AddressRange*>(text + text_bytes), ranges});
-    if (error == 0) error = fill_gaps(*map, options);
+  if (error == 0 && options.hide_memory && !hides(*map, options.kept, options.heap_block)) {
+    error =
+        hide_memory(*map, options, {reinterpret_cast<AddressRange*>(text + text_bytes), ranges});
+    // What was touched may have mapped memory.
+    if (error == 0 && options.touch != nullptr && !(map = read_map())) error = ENOMEM;
   }
+  if (error == 0) error = fill_gaps(*map, options);
   ::munmap(place, bytes);
   return error;
 }

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "os/memory/address_map.h"
 
@@ -27,8 +28,9 @@ struct AddressMaskOptions {
   const void* heap_block = nullptr;
   bool hide_memory = true;  // false: only gaps are filled
   // Unless null: it is called once, and the hidden pages that it touches stay accessible. It may
-  // start threads, and it waits for their ends.
+  // start threads, and it waits for their ends. The pages are added to `touched`.
   void (*touch)() = nullptr;
+  std::vector<AddressRange>* touched = nullptr;
 };
 
 // Frees the window, part of the host's reservation, for new mappings, except a stack inside it and
@@ -36,7 +38,7 @@ struct AddressMaskOptions {
 [[nodiscard]] int open_window(AddressRange window, AddressRange stack, std::size_t guard);
 
 // Call in the new process while it has one thread, on a stack inside the open window. Allocates
-// nothing. Returns 0 or an errno.
+// nothing without `touch`. Returns 0 or an errno.
 [[nodiscard]] int mask_address_space(const AddressMaskOptions& options);
 
 // Returns whether the mask hides such a mapping, unless the caller keeps it.

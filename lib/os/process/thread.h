@@ -74,7 +74,7 @@ bool drop_cached_stacks();
 
 // Whether in a forked process the stacks of the threads that were not copied may stay in the C
 // library's cache. glibc 2.43 keeps them: it does not count them as unused, gives them to no
-// thread, and reads its record on each of them whenever a thread starts or ends.
+// thread, and reads or relinks its records on them whenever a thread starts or ends.
 bool keeps_forked_stacks();
 
 }  // namespace wherry::impl
