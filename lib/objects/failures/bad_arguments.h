@@ -1,4 +1,5 @@
-// Reasons for failures that several C functions have in common. Each function notes the reason
+// Reasons for failures that are found with the runtime or the driver: what is at an address, which
+// devices and pools there are (refusals.h: those that need neither). Each function notes the reason
 // (objects/failures/last_failure.h) and returns the code. Any thread.
 #pragma once
 
