@@ -155,7 +155,7 @@ bool SparsePoolFile::is_huge_now(PageSpan block) {
   const std::byte* const seen = look_window_->shown().data();
   (void)*const_cast<const volatile std::byte*>(seen);
   const auto is_huge =
-      frames_.is_mapped(reinterpret_cast<std::uintptr_t>(seen) + middle * page_size);
+      frames_.page_table().is_mapped(reinterpret_cast<std::uintptr_t>(seen) + middle * page_size);
   look_window_->hide();
   return is_huge.value_or(true);
 }
@@ -175,7 +175,7 @@ OpStatus SparsePoolFile::split(PageSpan span) {
     // Linux splits through a page table that has an entry.
     (void)*const_cast<const volatile std::byte*>(alias(span.first));
     if (split_folios(0, address(span), span.bytes()) != 0) return OpStatus::unsupported;
-    const auto mapped = frames_.is_mapped(address(span));
+    const auto mapped = frames_.page_table().is_mapped(address(span));
     if (!mapped) return OpStatus::unsupported;
     // The entry also goes, for a moment, when Linux tries to move or to reclaim the huge page. Both
     // fail if somebody holds it, and then it is not split. So a second look asks for the page.

@@ -57,4 +57,8 @@ inline constexpr unsigned long pagemap_scan = _IOWR('f', 16, PagemapScan);
 inline constexpr __u64 page_is_present = __u64{1} << 3;
 inline constexpr __u64 page_is_huge = __u64{1} << 6;
 
+// /proc/PID/pagemap: the bits of a page's word (Linux's admin-guide/mm/pagemap.rst).
+inline constexpr __u64 entry_is_present = __u64{1} << 63;
+inline constexpr __u64 entry_frame = (__u64{1} << 55) - 1;
+
 }  // namespace wherry::impl::abi

@@ -315,9 +315,7 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   const auto entries = [&] { return page_table.entries_of(s.at(block.first)); };
   // Small pages first: all are mapped, and none by a huge entry.
   for (std::uint64_t half : {0u, 256u}) REQUIRE(s.pool.fill_zero({block.first + half, 256}));
-  // Before Linux 6.7 nothing tells how a block is mapped, and the mapper trusts Linux.
-  const OpStatus left_small = entries().has_value() ? OpStatus::occupied : OpStatus::ok;
-  CHECK(s.mapper.map_whole(block).status == left_small);
+  CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
   CHECK(s.rights(block.first) == "rw-");
   if (const int refused = s.pool.merge(block)) {
     INFO("errno " << refused);
@@ -326,8 +324,8 @@ TEST_CASE("a whole block is mapped by one entry until a part of it is unmapped")
   }
   *reinterpret_cast<int*>(s.at(block.first)) = 5;  // through a small entry
   if (linux_is_older_than(6, 14)) {
-    // Linux cannot free the page table with the small entries, and fills it.
-    CHECK(s.mapper.map_whole(block).status == left_small);
+    // Linux cannot free the page table with the small entries.
+    CHECK(s.mapper.map_whole(block).status == OpStatus::occupied);
     CHECK(*reinterpret_cast<int*>(s.at(block.first)) == 5);
     return;
   }

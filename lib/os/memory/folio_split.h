@@ -13,7 +13,7 @@ namespace wherry::impl {
 // part (MADV_COLD). Linux does so where the range's page table, and no other one, has entries for
 // the folio, and nobody else holds a reference to it. Otherwise it does nothing, and does not say
 // so. A split removes all entries of the folio from the page table. The caller looks
-// (PageFrames::is_mapped). `process`: another process, or 0 for this one. Returns 0 or an errno:
+// (PageTable::is_mapped). `process`: another process, or 0 for this one. Returns 0 or an errno:
 // EPERM or ENOSYS if another process's mappings must not be, or cannot be, changed (that needs
 // CAP_SYS_NICE). Tried on Linux 5.10, 6.1, 6.12, 6.18 and 7.2.
 [[nodiscard]] int split_folios(pid_t process, std::uintptr_t start, std::size_t bytes);

@@ -64,6 +64,15 @@ int forbid_huge_pages(std::uintptr_t start, std::size_t bytes) {
   return errno_of_split();
 }
 
+// After the access to the first page alone.
+bool is_huge_entry(const PageTable& page_table, std::uintptr_t start, std::size_t bytes) {
+  if (const auto entries = page_table.entries_of(start))
+    return *entries == PageTable::Entries::huge;
+  // A Linux that cannot say it enters other pages only as parts of a huge page, unless threads
+  // access them at this moment. One that does not permit to look is trusted.
+  return page_table.is_mapped(start + bytes / 2).value_or(true);
+}
+
 }  // namespace
 
 Mapping Mapping::reserve(std::size_t bytes, std::size_t alignment) {
@@ -171,9 +180,8 @@ int change_view_access(std::uintptr_t start, std::size_t bytes, Access access, H
   const int hindered = ::madvise(place, bytes, MADV_HUGEPAGE) == 0 ? 0 : errno_of_split();
   int error = hindered == ENOMEM ? ENOMEM : set_access(start, bytes, access);
   if (error == 0) {
-    // A Linux that cannot say it is trusted.
     if (hindered == 0 && enter_huge_page(0, start, bytes) == 0 &&
-        page_table.entries_of(start).value_or(PageTable::Entries::huge) == PageTable::Entries::huge)
+        is_huge_entry(page_table, start, bytes))
       return 0;
     error = EBUSY;
   }

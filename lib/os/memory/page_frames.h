@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "os/files/fd.h"
+#include "os/memory/page_table.h"
 
 namespace wherry::impl {
 
@@ -15,8 +16,9 @@ class PageFrames {
  public:
   PageFrames();
 
-  // Whether this process maps the page. nullopt: Linux does not say. Needs no privilege.
-  std::optional<bool> is_mapped(std::uintptr_t page) const;
+  // This process's.
+  const PageTable& page_table() const { return page_table_; }
+
   enum class Place {
     alone,    // the page is a folio of its own
     first,    // it is the first page of a folio of several
@@ -27,9 +29,7 @@ class PageFrames {
   std::optional<Place> place_of(std::uintptr_t page) const;
 
  private:
-  std::optional<std::uint64_t> entry_of(std::uintptr_t page) const;
-
-  Fd pagemap_;
+  PageTable page_table_{0};
   Fd flags_;
 };
 

@@ -1,9 +1,11 @@
 #include "os/memory/page_table.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <string>
 
+#include "base/page.h"
 #include "os/kernel_abi.h"
 
 namespace wherry::impl {
@@ -29,6 +31,19 @@ std::optional<PageTable::Entries> PageTable::entries_of(std::uintptr_t start) co
   if (regions != 1 || found.start != start || found.end != start + huge_page)
     return Entries::incomplete;
   return (found.categories & abi::page_is_huge) != 0 ? Entries::huge : Entries::small;
+}
+
+std::optional<std::uint64_t> PageTable::entry_of(std::uintptr_t page) const {
+  std::uint64_t entry = 0;
+  const auto place = static_cast<off_t>(page / page_size * sizeof entry);
+  const ssize_t got = ::pread(pagemap_.get(), &entry, sizeof entry, place);
+  return got == sizeof entry ? std::optional(entry) : std::nullopt;
+}
+
+std::optional<bool> PageTable::is_mapped(std::uintptr_t page) const {
+  const auto entry = entry_of(page);
+  if (!entry) return std::nullopt;
+  return (*entry & abi::entry_is_present) != 0;
 }
 
 }  // namespace wherry::impl

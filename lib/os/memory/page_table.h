@@ -24,6 +24,11 @@ class PageTable {
     incomplete,  // not all pages are mapped
   };
   std::optional<Entries> entries_of(std::uintptr_t start) const;
+  // Whether the page is mapped. nullopt: the process has ended, or Linux does not permit to look.
+  // Any thread, also in a signal handler; one system call.
+  std::optional<bool> is_mapped(std::uintptr_t page) const;
+  // What pagemap shows for the page (Linux's admin-guide/mm/pagemap.rst), or nullopt as above.
+  std::optional<std::uint64_t> entry_of(std::uintptr_t page) const;
 
  private:
   Fd pagemap_;
