@@ -26,6 +26,7 @@
 #include "base/page.h"
 #include "os/memory/address_map.h"
 #include "os/memory/loader_memory.h"
+#include "os/memory/pinned_buffers.h"
 #include "os/process/permissions.h"
 #include "support/catch.h"
 #include "support/child.h"
@@ -214,6 +215,34 @@ TEST_CASE("a buffer behind a free place of io_uring's table is refused, too", "[
   REQUIRE(::io_uring_unregister_buffers(&ring) == 0);
   CHECK(adoption.adopt(place.range()) == Verdict::adopted);
   CHECK(adoption.ranges.give_back(place.range()));
+  ::io_uring_queue_exit(&ring);
+}
+
+TEST_CASE("a buffer of a ring that a thread uses all the time is refused, too", "[memory]") {
+  if (!impl::permissions()[impl::Request::io_uring]) return;
+  constexpr unsigned entries = 1024;
+  io_uring ring{};
+  REQUIRE(::io_uring_queue_init(entries, &ring, 0) == 0);
+  const Place place(page_size);
+  const iovec buffer{place.data(), page_size};
+  REQUIRE(::io_uring_register_buffers(&ring, &buffer, 1) == 0);
+  std::atomic<bool> done = false;
+  // Linux holds the ring's lock during each submission.
+  std::thread user([&] {
+    while (!done) {
+      while (io_uring_sqe* entry = ::io_uring_get_sqe(&ring)) ::io_uring_prep_nop(entry);
+      if (::io_uring_submit_and_wait(&ring, 1) < 0) return;
+      ::io_uring_cq_advance(&ring, ::io_uring_cq_ready(&ring));
+    }
+  });
+  int missed = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto buffers = impl::pinned_buffers();
+    missed += std::ranges::find(buffers, place.range()) == buffers.end() ? 1 : 0;
+  }
+  done = true;
+  user.join();
+  CHECK(missed == 0);
   ::io_uring_queue_exit(&ring);
 }
 

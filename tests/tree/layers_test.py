@@ -15,6 +15,7 @@ import tempfile
 LAYER_ROW = re.compile(r"^\| ([a-z_]+) \|", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(wherry/[^>]+)>)', re.MULTILINE)
 CUDA = re.compile(r"\b(?:CU[a-z]\w*|CU_\w+|CUDA_\w+|cu[A-Z]\w*|cuda[A-Z]\w*)\b")
+CUDA_HEADER = re.compile(r'#\s*include\s+["<]((?:wherry/)?(?:detail/)?cuda[\w/.]*)[">]')
 # Comments and texts: a message may say which function of CUDA helps.
 WORDS = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')
 WITH_CUDA = {"include"}
@@ -53,7 +54,8 @@ def offences(lib):
         own = source.parts[0]
         text = path.read_text()
         if own in rank and rank[own] < rank["objects"] and own not in WITH_CUDA:
-            found += [f"{source}: {name} is CUDA's" for name in CUDA.findall(WORDS.sub("", text))]
+            found += [f"{source}: {name} is CUDA's" for name in
+                      CUDA.findall(WORDS.sub("", text)) + CUDA_HEADER.findall(text)]
         for match in INCLUDE.finditer(text):
             quoted, public = match.groups()
             place = f"{source}:{text.count(chr(10), 0, match.start(1 if quoted else 2)) + 1}"
@@ -84,6 +86,7 @@ def check_the_check():
         ({"low/a.h": "", "high/b.h": "", "objects/c.h": "CUresult f();\n"}, 0),
         ({"low/a.h": 'f("cuInit"); // cuInit\n', "high/b.h": "", "objects/c.h": ""}, 0),
         ({"low/a.h": "CUresult f();\n", "high/b.h": "cuInit(0)\n", "objects/c.h": ""}, 2),
+        ({"low/a.h": "", "high/b.h": "#include <cuda.h>\n", "objects/c.h": ""}, 1),
     ]
     for files, expected in cases:
         with tempfile.TemporaryDirectory() as folder:

@@ -45,8 +45,9 @@ echo "{mark} begins" >&3
 poweroff -f
 """
 
-# The seconds are those since the machine started. Before each program memory is compacted: a small
-# machine that has run many programs has no huge pages left, which tests expect.
+# The seconds are those since the machine started. Before each program Linux drops its caches and
+# compacts memory: a small machine that has run many programs has no huge pages left, which tests
+# expect.
 COMMAND = """echo 3 >/proc/sys/vm/drop_caches
 echo 1 >/proc/sys/vm/compact_memory
 echo "{mark} at $(cut -d ' ' -f 1 /proc/uptime)" >&3

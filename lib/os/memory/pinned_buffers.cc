@@ -3,12 +3,18 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "os/process/machine_names.h"
 
@@ -28,19 +34,40 @@ bool has_pinned_memory() {
   return true;
 }
 
-void add_buffers(const char* descriptor, std::vector<AddressRange>& buffers) {
+// Linux lists a ring's buffers only while no thread uses the ring.
+constexpr int attempts_max = 1000;
+constexpr std::chrono::milliseconds pause{1};
+
+// The buffers that are registered with this ring, or nullopt if Linux does not list them now. The
+// list is "UserBufs:" and the number of places, and then a line for each place.
+std::optional<std::vector<AddressRange>> buffers_of(const char* descriptor) {
   std::ifstream lines(std::string("/proc/self/fdinfo/") + descriptor);
-  bool listed = false;
+  std::vector<AddressRange> buffers;
+  bool shows_ring = false;
+  std::size_t places = 0;
   for (std::string line; std::getline(lines, line);) {
+    if (places == 0) {
+      if (std::sscanf(line.c_str(), "UserBufs: %zu", &places) == 1 || line.starts_with("SqMask:"))
+        shows_ring = true;
+      continue;
+    }
     unsigned long start = 0;
     unsigned long bytes = 0;
-    if (line.starts_with("UserBufs:"))
-      listed = true;
-    else if (listed && std::sscanf(line.c_str(), " %*u: %lx/%lu", &start, &bytes) == 2)
+    if (std::sscanf(line.c_str(), " %*u: %lx/%lu", &start, &bytes) == 2)
       buffers.push_back({start, start + bytes});
-    else
-      listed = listed && line.starts_with(' ');  // "    0: <none>" for a free place of a table
+    else if (!line.ends_with("<none>"))
+      return std::nullopt;
+    if (--places == 0) break;
   }
+  return shows_ring && places == 0 ? std::optional(std::move(buffers)) : std::nullopt;
+}
+
+std::vector<AddressRange> buffers_when_listed(const char* descriptor) {
+  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+    if (auto buffers = buffers_of(descriptor)) return *std::move(buffers);
+    std::this_thread::sleep_for(pause);
+  }
+  return {{0, ~std::uintptr_t{0}}};
 }
 
 }  // namespace
@@ -59,7 +86,7 @@ std::vector<AddressRange> pinned_buffers() {
         ::readlinkat(::dirfd(directory.get()), entry->d_name, target, sizeof target);
     if (length > 0 &&
         std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[io_uring]")
-      add_buffers(entry->d_name, buffers);
+      std::ranges::copy(buffers_when_listed(entry->d_name), std::back_inserter(buffers));
   }
   return buffers;
 }

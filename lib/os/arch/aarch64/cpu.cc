@@ -77,8 +77,8 @@ void write_unchanged(volatile unsigned char* byte) {
 
 // Linux may be built for 39, 42, 47 or 48 bits of address, or for 52, of which it then gives out 48
 // unless asked. The program's name lies at the upper end of its stack, which is at the upper end of
-// the addresses.
-// Read at load time: what getauxval() reads is on the main stack, which devices hide.
+// the addresses. Read at load time: a device hides the main stack, where the C library finds it,
+// before it gives the C library a copy (os/process/start_block.h).
 const std::uintptr_t end_of_addresses =
     std::bit_ceil(static_cast<std::uintptr_t>(::getauxval(AT_EXECFN)));
 
