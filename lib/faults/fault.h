@@ -20,6 +20,25 @@ struct MemoryChanges {
   std::uint64_t frees = 0;      // AddressSpace::frees()
 };
 
+// What a fault has waited for so far (faults/fault_waits.h).
+struct FaultWait {
+  FaultWait(std::uint64_t taken_ns, Clock clock) : waited(taken_ns, clock) {}
+
+  // Time spent waiting in vain: excluding throttling, waiting for a transfer that goes on, and time
+  // in which the process did not run.
+  WaitedTime waited;
+  bool was_put_off = false;
+  bool for_progress = false;             // what it was put off for goes on and will end
+  std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
+  std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
+  // The progress of the pool's line when the fault was last postponed there.
+  std::uint64_t line_progress = 0;
+  // The fault has waited for long in a pool's line, and looks whether another pool has space. If
+  // none has, it goes back to the line.
+  bool left_line = false;
+  int memory_failures = 0;  // how often Linux had no page for the fault
+};
+
 // Not shared between threads: one handler at a time has it.
 struct Fault {
   Fault(Processor faulting_processor, Processor page_table, const FaultMessage& fault_message,
@@ -29,7 +48,7 @@ struct Fault {
         message(fault_message),
         page(page_number),
         taken_ns(clock()),
-        waited(taken_ns, clock) {}
+        wait(taken_ns, clock) {}
 
   Processor processor;  // whose thread has accessed the page
   // In whose page table the page was not mapped: the processor's own, or the host's for a coherent
@@ -38,7 +57,7 @@ struct Fault {
   FaultMessage message;
   PageIndex page;          // in the arena
   std::uint64_t taken_ns;  // when its message was read
-  // Before its message was read. Nothing: unknown.
+  // Before its message was read. nullopt: unknown.
   std::optional<MemoryChanges> changes_before = {};
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
   // The slot in which the faulting thread waits, kept by `source`. Null: it waits in Linux, or it
@@ -48,50 +67,34 @@ struct Fault {
   // log.
   bool in_handler = false;
 
-  // The number of the page's allocation at the first attempt. A thread may have gone on before the
-  // fault is answered, for example because its view has changed; then the memory may have been
-  // freed, and allocated again.
-  std::optional<std::uint64_t> allocation_id = {};
+  // The page's allocation at the first attempt. A thread may have gone on before the fault is
+  // answered, for example because its view has changed; then the memory may have been freed, and
+  // allocated again.
+  struct Allocated {
+    std::uint64_t id;
+    PageSpan pages = {};
+  };
+  std::optional<Allocated> allocated = {};
   // What earlier attempts have found.
   FaultConstraints constraints = {};
-  // The fault has waited for long in a pool's line, and looks whether another pool has space. If
-  // none has, it goes back to the line.
-  bool left_line = false;
   // none: the destination's process has ended. The page goes to its pool, and is mapped at other
   // processors only.
   Entry entry = Entry::at_home;
   // A temporary pin has begun, and there was no memory to remember it.
   bool owes_pin = false;
-  int memory_failures = 0;  // how often Linux had no page for the fault
+  // The space for its pages. It is kept while the fault is postponed, so that younger faults do not
+  // get the space that was made for this one.
+  Reservation reservation = {};
 
-  // Opinion::sweeps, where the next blocks are to be brought ahead, and the allocation's pages.
-  int sweeps = 0;
-  PageSpan allocation = {};
-
-  // What a sample of an access to a mapped page has shown. Nothing: the fault is no sample.
+  // What a sample of an access to a mapped page has shown. nullopt: the fault is no sample.
   enum class Sample {
     stays,  // it says nothing against the place of the page
     moves,  // with earlier ones it says that the page should move: the policy is asked
   };
   std::optional<Sample> sample = {};
 
-  // The space for its pages. It is kept while the fault is postponed, so that younger faults do not
-  // get the space that was made for this one.
-  Reservation reservation = {};
-  // The progress of the pool's line when the fault was last postponed there.
-  std::uint64_t line_progress = 0;
-
-  // Time spent waiting in vain so far: excluding throttling, waiting for a transfer that goes on,
-  // and time in which the process did not run.
-  WaitedTime waited;
-  bool was_put_off = false;
-  bool waits_for_progress = false;       // what it was put off for goes on and will end
-  std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
-  std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
-  std::uint64_t transfer_ns = 0;         // how long the transfers of its pages took
-
   // Where the page was before anything was done for the fault, the run of pages around it that were
-  // there, too, and the reason for the decision. Nothing: nothing has been done.
+  // there, too, and the reason for the decision. nullopt: nothing has been done.
   struct Origin {
     std::int8_t source;
     PageRun run;
@@ -99,6 +102,8 @@ struct Fault {
   };
   std::optional<Origin> origin = {};
 
+  FaultWait wait;
+  std::uint64_t transfer_ns = 0;  // how long the transfers of its pages took
   bool counted = false;
   bool refused = false;  // the thread gets a signal
 };

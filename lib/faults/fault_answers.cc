@@ -20,6 +20,10 @@ void count_message(Counters& counters, const FaultMessage& message) {
   }
 }
 
+// What a sampled access waits beside the work of the handler: until that has read the message, and
+// until the woken thread runs.
+constexpr std::uint64_t round_trip_ns = 10'000;
+
 }  // namespace
 
 void FaultAnswers::count_once(Fault& fault) const {
@@ -34,18 +38,39 @@ void FaultAnswers::finish(Fault& fault, PageSpan pages) {
   const std::uint64_t now = clock_();
   const std::uint64_t service_ns = now - fault.taken_ns;
   count(memory.counters.service_ns, service_ns);
-  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.transfer_ns));
+  costs_.fault_ns.add(service_ns -
+                      std::min(service_ns, fault.wait.throttled_ns + fault.transfer_ns));
   record_answer(fault, pages, now);
-  if (pages.empty()) return;
-  (void)engine_.at(fault.table).mapper.wake(pages);
-  const BlockIndex block = block_of(pages.first);
-  blocks_.at(block).minimum_residency.woken(run_in_block(block, pages), fault.processor, clock_());
+  if (!pages.empty()) {
+    (void)engine_.at(fault.table).mapper.wake(pages);
+    const PageRun run = run_in_block(block_of(pages.first), pages);
+    blocks_.at(block_of(pages.first)).minimum_residency.woken(run, fault.processor, clock_());
+  }
+  if (!fault.sample) return;
+  // A move is not the sample's cost: the policy has decided that it pays.
+  const bool stays = fault.sample == Fault::Sample::stays;
+  samples_->note_cost(round_trip_ns + (stays ? clock_() - fault.taken_ns : 0));
+}
+
+bool FaultAnswers::answer_unallocated(Fault& fault) {
+  if (!stale_faults_.is_of_freed(fault)) {
+    let_try_again(fault);
+    return true;
+  }
+  const auto dead = address_space_.retire_if_dead(fault.page);
+  if (dead) refuse(fault, *dead, "no live allocation is there (freed, or never allocated)");
+  return dead.has_value();
+}
+
+void FaultAnswers::answer_foreign(Fault& fault) {
+  if (stale_faults_.is_of_foreign(fault))
+    refuse(fault, "it is another device's memory (cuMemAlloc, or a pool), which it may not access");
+  else
+    let_try_again(fault);
 }
 
 void FaultAnswers::let_try_again(Fault& fault) {
-  const std::uint64_t now = clock_();
-  end_throttle(fault, now);
-  record_answer(fault, {}, now);
+  record_answer(fault, {}, clock_());
   (void)engine_.at(fault.table).mapper.wake({fault.page, 1});
 }
 
@@ -57,9 +82,7 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
 void FaultAnswers::refuse(Fault& fault, PageSpan dead, const char* why) {
   fault.refused = true;
   count_once(fault);
-  const std::uint64_t now = clock_();
-  end_throttle(fault, now);
-  record_answer(fault, {fault.page, 1}, now);
+  record_answer(fault, {fault.page, 1}, clock_());
   forbid(fault, dead);
   // Before the wake: the signal that follows the wake may end the process. A log line never waits.
   log_refusal(fault, why);
@@ -102,19 +125,6 @@ void FaultAnswers::log_refusal(const Fault& fault, const char* why) {
               2 * number);
 }
 
-void FaultAnswers::begin_throttle(Fault& fault, std::uint64_t now) const {
-  count(engine_.at(fault.processor).counters.throttled);
-  fault.throttled_since_ns = now;
-  record_throttle(fault, EventKind::throttle_begin, now, now);
-}
-
-void FaultAnswers::end_throttle(Fault& fault, std::uint64_t now) const {
-  const std::uint64_t since = std::exchange(fault.throttled_since_ns, 0);
-  if (since == 0) return;
-  fault.throttled_ns += now - since;
-  record_throttle(fault, EventKind::throttle_end, since, now);
-}
-
 void FaultAnswers::record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const {
   if (!is_recorded(EventKind::fault)) return;
   const FaultMessage& message = fault.message;
@@ -132,18 +142,6 @@ void FaultAnswers::record_answer(const Fault& fault, PageSpan pages, std::uint64
        .access = message.write ? EventAccess::write : EventAccess::read,
        .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
        .destination = index_of(fault.processor)});
-}
-
-void FaultAnswers::record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
-                                   std::uint64_t now) const {
-  if (!is_recorded(kind)) return;
-  record_event({.time_ns = begun_ns,
-                .duration_ns = now - begun_ns,
-                .address = fault.message.address & ~(page_size - 1),
-                .bytes = page_size,
-                .thread = fault.message.thread,
-                .kind = kind,
-                .destination = index_of(fault.processor)});
 }
 
 }  // namespace wherry::impl

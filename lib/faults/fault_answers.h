@@ -6,9 +6,12 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "faults/access_samples.h"
 #include "faults/fault.h"
+#include "faults/stale_faults.h"
 #include "migration/page_engine.h"
 #include "pages/address_space.h"
+#include "pages/audiences.h"
 #include "pages/block_directory.h"
 #include "policy/fault_costs.h"
 
@@ -16,18 +19,26 @@ namespace wherry::impl {
 
 class FaultAnswers {
  public:
-  // `costs`: where the cost of answered faults is noted. All outlive this.
+  // `samples`: null: there are no coherent devices. `costs`: where the cost of answered faults is
+  // noted. All outlive this.
   FaultAnswers(PageEngine& engine, BlockDirectory& blocks, AddressSpace& address_space,
-               FaultCosts& costs, Clock clock)
+               const Audiences& audiences, AccessSamples* samples, FaultCosts& costs, Clock clock)
       : engine_(engine),
         blocks_(blocks),
         address_space_(address_space),
+        samples_(samples),
         costs_(costs),
-        clock_(clock) {}
+        clock_(clock),
+        stale_faults_(audiences, address_space, clock) {}
 
   // The pages are mapped: wakes the threads that wait for them. Everything that a woken thread may
   // ask about is in place before the wake. `pages` may be empty: no thread is left to be woken.
   void finish(Fault& fault, PageSpan pages);
+  // No live allocation covers the page: the access is an error, or the message is stale. Returns
+  // false if the memory has been allocated in the meantime: nothing is answered.
+  [[nodiscard]] bool answer_unallocated(Fault& fault);
+  // The same where the faulting processor must not access the allocation.
+  void answer_foreign(Fault& fault);
   // Wakes the thread, which accesses the page again.
   void let_try_again(Fault& fault);
   // The thread gets SIGBUS or SIGSEGV; `why` goes to the log. The address is never used again.
@@ -39,23 +50,20 @@ class FaultAnswers {
 
   // Counts the fault in the counter of its kind, the first time.
   void count_once(Fault& fault) const;
-  // The policy makes the fault wait from `now` on, or no more.
-  void begin_throttle(Fault& fault, std::uint64_t now) const;
-  void end_throttle(Fault& fault, std::uint64_t now) const;
 
  private:
   // Makes later accesses raise a signal.
   void forbid(const Fault& fault, PageSpan pages);
   void log_refusal(const Fault& fault, const char* why);
   void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
-  void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
-                       std::uint64_t now) const;
 
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AddressSpace& address_space_;
+  AccessSamples* const samples_;
   FaultCosts& costs_;
   const Clock clock_;
+  StaleFaults stale_faults_;
   std::atomic<std::uint64_t> refusals_{0};
 };
 

@@ -54,7 +54,7 @@ Decision place_where_it_is(const Block& block, const FaultFacts& facts, Decision
 
 }  // namespace
 
-void complete_facts(FaultFacts& facts, const Block& block, const Advice& advice,
+void add_block_facts(FaultFacts& facts, const Block& block, const Advice& advice,
                     std::uint64_t capacity_pages, const FaultConstraints& constraints) {
   const Processor p = facts.faulting_processor;
   facts.held = block.at(p).resident;
@@ -82,7 +82,7 @@ Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& blo
   return rules.decide(facts, opinion);
 }
 
-std::optional<FaultPlan> plan_wait(const Block& block, const FaultFacts& facts) {
+std::optional<FaultPlan> wait_before_decision(const Block& block, const FaultFacts& facts) {
   if (block.switching(facts.table).test(facts.page)) return wait(WaitsFor::view_change);
   if (block.in_flight().test(facts.page)) return wait(WaitsFor::transfer);
   return std::nullopt;

@@ -1,7 +1,7 @@
 // What a fault leads to, as a value: computed from the block's state, the facts of the fault, the
 // decision of the advice rules and the policy, and the constraints that earlier attempts on the
 // same fault have found. No thread, no clock, no system call: the fault service carries a plan out
-// (faults/fault_service.h), a replay adds up what it costs (tools/wherry/replay), and a test
+// (faults/fault_attempt.h), a replay adds up what it costs (tools/wherry/replay), and a test
 // compares it.
 #pragma once
 
@@ -61,6 +61,7 @@ struct FaultPlan {
     transfer,           // that has the page in flight
     policy,             // which throttles the fault
     minimum_residency,  // of the page at another processor
+    memory,             // to remember the temporary pin that has begun
   };
 
   Kind kind = Kind::map;
@@ -80,7 +81,7 @@ struct FaultPlan {
 
 // Adds what the block's state and the program's advice say. Requires: the faulting processor, the
 // page and its stretch are set. `capacity_pages`: of the faulting processor's pool.
-void complete_facts(FaultFacts& facts, const Block& block, const Advice& advice,
+void add_block_facts(FaultFacts& facts, const Block& block, const Advice& advice,
                     std::uint64_t capacity_pages, const FaultConstraints& constraints)
     REQUIRES(block.lock);
 
@@ -90,8 +91,8 @@ Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& blo
     REQUIRES(block.lock);
 
 // What has to be waited for before the policy is asked: it must not be asked twice for one fault.
-// Nothing: ask it, and call plan_fault().
-std::optional<FaultPlan> plan_wait(const Block& block, const FaultFacts& facts)
+// nullopt: ask it, and call plan_fault().
+std::optional<FaultPlan> wait_before_decision(const Block& block, const FaultFacts& facts)
     REQUIRES(block.lock);
 
 // `decision`: what the advice rules have made of the facts and the policy's opinion.

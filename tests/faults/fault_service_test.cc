@@ -221,7 +221,7 @@ bool says_never_came_free(const std::function<void()>& function) {
 // Calls resolve() repeatedly, with a long time between calls by the test clock. Returns the number
 // of calls until the fault was refused, or -1.
 int looks_until_refused(Setup& s, Fault& fault) {
-  fault.waited = waited_on_test_clock();
+  fault.wait.waited = waited_on_test_clock();
   for (int looks = 1; looks <= 1000; ++looks) {
     time_ns += 900'000'000;
     if (!s.service.resolve(fault)) {
@@ -314,7 +314,7 @@ TEST_CASE("a fault waits while older ones get free pages, and then uses another 
   REQUIRE_FALSE(older.join_line(capacity, 400));
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
-  fault.waited = waited_on_test_clock();
+  fault.wait.waited = waited_on_test_clock();
   for (int i = 0; i < 390; ++i) {
     capacity.give_back(1);
     time_ns += 900'000'000;
@@ -360,7 +360,7 @@ TEST_CASE("stalls of the whole machine do not count as waiting") {
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
-  fault.waited = waited_on_test_clock();
+  fault.wait.waited = waited_on_test_clock();
   for (int i = 0; i < looks - 1; ++i) {
     time_ns += still_ns;
     REQUIRE(s.service.resolve(fault));
@@ -959,7 +959,7 @@ TEST_CASE("a fault of a processor whose views cannot change brings the page, and
   s.machine.at(1).set_overdue(true);
   Fault fault = s.service.take(device, {base + 5 * page_size, 1, true, false, false});
   while (const auto due = s.service.resolve(fault)) {
-    REQUIRE(fault.waited.ns() < 1'000'000'000);
+    REQUIRE(fault.wait.waited.ns() < 1'000'000'000);
     while (now_ns() < *due) std::this_thread::yield();
   }
   CHECK(s.machine.at(1).maps_writable({5}));
@@ -1050,8 +1050,8 @@ void expect_seen_elsewhere(Setup& s, std::uint64_t view_changes_after_ns) {
   s.machine.view_error = ENOMEM;
   Fault fault = s.service.take(device, {base + 600 * page_size, 1, true, false, false});
   while (const auto due = s.service.resolve(fault)) {
-    if (fault.waited.ns() > view_changes_after_ns) s.machine.view_error = 0;
-    REQUIRE(fault.waited.ns() < 5'000'000'000);
+    if (fault.wait.waited.ns() > view_changes_after_ns) s.machine.view_error = 0;
+    REQUIRE(fault.wait.waited.ns() < 5'000'000'000);
     while (now_ns() < *due) std::this_thread::yield();
   }
   CHECK(s.machine.view_error == 0);

@@ -135,14 +135,14 @@ TEST_CASE("a fault waits for a view change and for a transfer before the policy 
   Setup s;
   const LockedBlock block({0}, s.blocks.at({0}));
   s.hold(block, host, region);
-  CHECK_FALSE(plan_wait(block.state, s.facts));
+  CHECK_FALSE(wait_before_decision(block.state, s.facts));
   block.state.switch_begun(device, {37, 1});
-  REQUIRE(plan_wait(block.state, s.facts));
-  CHECK(plan_wait(block.state, s.facts)->waits_for == WaitsFor::view_change);
+  REQUIRE(wait_before_decision(block.state, s.facts));
+  CHECK(wait_before_decision(block.state, s.facts)->waits_for == WaitsFor::view_change);
   block.state.switch_failed(device, {37, 1});
   block.state.transfer_begun({36, 4});
-  REQUIRE(plan_wait(block.state, s.facts));
-  CHECK(plan_wait(block.state, s.facts)->waits_for == WaitsFor::transfer);
+  REQUIRE(wait_before_decision(block.state, s.facts));
+  CHECK(wait_before_decision(block.state, s.facts)->waits_for == WaitsFor::transfer);
 }
 
 TEST_CASE("pages in flight are left out of the region") {

@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "faults/faults_in_place.h"
-
 namespace wherry::replay {
 namespace {
 
@@ -50,10 +48,11 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
       by_address_(setting.blocks.size()),
       stretches_(setting.blocks),
       memory_(setting, costs, policy, stretches_.advice()),
-      executor_(memory_.engine(), memory_.effects(), measured_, Meter::last_arrival_ns),
       temporary_pins_(memory_.engine(), memory_.effects(), memory_.blocks(), policy,
                       Meter::last_arrival_ns),
       samples_(memory_.blocks().size()),
+      attempts_(memory_.engine(), memory_.effects(), temporary_pins_, rules_, policy, &samples_,
+                /*reads_ahead=*/false, measured_, Meter::last_arrival_ns),
       busy_(setting.blocks.size()) {
   std::iota(by_address_.begin(), by_address_.end(), 0u);
   std::ranges::sort(by_address_, {}, [this](std::uint32_t number) { return blocks_[number]; });
@@ -102,25 +101,14 @@ impl::PageMask Machine::open_in(const Block& block, Processor table, bool write)
   return write ? its.mapped - its.write_protected : its.mapped;
 }
 
-FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns) {
-  const Processor p = touch.faulting_processor;
+FaultFacts Machine::facts_of(const Touch& touch, const LockedBlock& block, std::uint64_t now_ns) {
   const Stretch& stretch = stretches_.at(touch.block, touch.page);
-  FaultFacts facts;
-  facts.faulting_processor = p;
-  facts.table = table_of(touch);
-  facts.coherent = memory_.engine().coherent();
+  FaultFacts facts = attempts_.facts_of(
+      *touch.fault, block,
+      {.now_ns = now_ns, .stretch = stretch.run, .advice = stretch.advice, .owner = stretch.owner});
   facts.block = {blocks_[touch.block]};
-  facts.page = touch.page;
-  facts.processors = memory_.engine().processors();
-  facts.write = touch.write;
-  facts.now_ns = now_ns;
-  facts.stretch = stretch.run;
-  facts.free_pages = executor_.free_pages(p, touch.fault->reservation);
   facts.fault_ns = static_cast<std::uint64_t>(costs_.minor_ns);
   facts.page_ns = static_cast<std::uint64_t>(costs_.migrate_to_device.page_ns);
-  impl::complete_facts(facts, block, stretch.advice, memory_.engine().at(p).capacity.pages(),
-                       touch.fault->constraints);
-  if (stretch.owner) facts.preferred = stretch.owner;
   return facts;
 }
 
@@ -155,9 +143,9 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
       busy = {0, open_in(block.state, table, false), open_in(block.state, table, true), table};
       attempt = this->attempt(touch, block, now_ns, arrivals);
     }
-    if (attempt.outcome == Outcome::not_yet) {
+    if (attempt.outcome == Outcome::waits || attempt.outcome == Outcome::not_yet) {
       fault.reservation.release();
-      return {false, attempt.due};
+      return {false, attempt.until_ns};
     }
     if (attempt.outcome == Outcome::space_needed &&
         !memory_.reserve(attempt.destination, attempt.pages, fault.reservation))
@@ -179,50 +167,23 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
 FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns,
                               Arrivals& arrivals) {
   Fault& fault = *touch.fault;
-  const FaultFacts facts = facts_of(touch, block.state, now_ns);
-  const auto in_place = decide_in_place(fault, block, facts);
-  const impl::Decision decision =
-      in_place ? *in_place
-               : impl::decide_fault(rules_, policy_, block.state, facts, fault.constraints);
-  if (decision.pin_begins)
-    (void)temporary_pins_.begin(block.index, decision.region, decision.destination,
-                                decision.pin_until_ns);
-  const FaultPlan plan = executor_.plan(fault, block, facts, decision);
-  switch (plan.kind) {
-    case FaultPlan::Kind::wait:
-      return wait(fault, plan, facts);
-    case FaultPlan::Kind::reserve:
-      return FaultAttempt::space_needed(plan);
-    case FaultPlan::Kind::transfer:
-    case FaultPlan::Kind::map:
-      break;
-    case FaultPlan::Kind::refuse:
-      // A live run would end the thread. The replay goes on without the page.
-      memory_.meter().cost_ns += costs_.minor_ns;
-      return {.outcome = Outcome::full};
-  }
+  fault.allocated = {.id = stretches_.at(touch.block, touch.page).allocation};
+  const FaultFacts facts = facts_of(touch, block, now_ns);
+  const FaultPlan plan = attempts_.plan(fault, block, facts);
+  if (plan.kind == FaultPlan::Kind::wait) return wait(fault, plan, now_ns);
+  // A live run would end the thread. The replay goes on without the page.
+  if (plan.kind == FaultPlan::Kind::refuse) memory_.meter().cost_ns += costs_.minor_ns;
+  if (const auto hindered = impl::FaultAttempts::hindrance(plan)) return *hindered;
   return execute(touch, block, facts, plan, arrivals);
 }
 
-std::optional<impl::Decision> Machine::decide_in_place(Fault& fault, const LockedBlock& block,
-                                                       const FaultFacts& facts) {
-  const auto owner = impl::near_owner(fault, block, facts);
-  if (!owner) return std::nullopt;
-  fault.allocation_id =
-      stretches_.at(static_cast<std::uint32_t>(block.index.value), facts.page).allocation;
-  return impl::decide_in_place(fault, block, facts, *owner, samples_);
-}
-
-FaultAttempt Machine::wait(Fault& fault, const FaultPlan& plan, const FaultFacts& facts) {
-  if (plan.waits_for != FaultPlan::WaitsFor::policy) {
-    // A block that moves as one waits as one.
-    fault.constraints.region_only = fault.constraints.region_only || !facts.moves_blocks;
-    return {.outcome = Outcome::not_yet, .due = plan.until_ns};
-  }
+FaultAttempt Machine::wait(Fault& fault, const FaultPlan& plan, std::uint64_t now_ns) {
+  if (plan.waits_for != FaultPlan::WaitsFor::policy)
+    return {.outcome = Outcome::waits, .until_ns = plan.until_ns};
   ++counts_.throttled;
-  const std::uint64_t until = std::max(plan.until_ns, facts.now_ns + look_again_ns);
-  fault.throttled_ns += until - facts.now_ns;
-  return {.outcome = Outcome::not_yet, .due = until};
+  const std::uint64_t until = std::max(plan.until_ns, now_ns + look_again_ns);
+  fault.wait.throttled_ns += until - now_ns;
+  return {.outcome = Outcome::waits, .until_ns = until};
 }
 
 FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const FaultFacts& facts,
@@ -238,7 +199,7 @@ FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const Faul
     // Before the pages come: they arrive at the end of it.
     meter.cost_ns += is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost_ns;
   }
-  const FaultAttempt attempt = executor_.execute(*touch.fault, block, facts, plan);
+  const FaultAttempt attempt = attempts_.execute(*touch.fault, block, facts, plan);
   if (plan.transfer.copy) duplications_ += meter.copies - copies;
   if (memory_.sum(&Counters::collapsed) != collapsed) meter.cost_ns += costs_.collapse_ns;
   if (const std::uint64_t pages = memory_.sum(&Counters::mapped_remotely) - mapped;

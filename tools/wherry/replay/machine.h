@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "faults/access_samples.h"
-#include "faults/plan_executor.h"
+#include "faults/fault_attempt.h"
 #include "faults/temporary_pins.h"
 #include "policy/advice_rules.h"
 #include "replay/recorded_answers.h"
@@ -102,17 +102,12 @@ class Machine {
   bool is_delayed(const Touch& touch);
   // Pages that are accessed through the table without a fault.
   static PageMask open_in(const Block& block, Processor table, bool write) REQUIRES(block.lock);
-  impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
-      REQUIRES(block.lock);
+  impl::FaultFacts facts_of(const Touch& touch, const LockedBlock& block, std::uint64_t now_ns)
+      REQUIRES(block.state.lock);
   // `arrivals`: what came for it, or was mapped.
   impl::FaultAttempt attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns,
                              Arrivals& arrivals) REQUIRES(block.state.lock);
-  // What the policy is not asked about: the page stays, and is mapped.
-  std::optional<impl::Decision> decide_in_place(impl::Fault& fault, const LockedBlock& block,
-                                                const impl::FaultFacts& facts)
-      REQUIRES(block.state.lock);
-  impl::FaultAttempt wait(impl::Fault& fault, const impl::FaultPlan& plan,
-                          const impl::FaultFacts& facts);
+  impl::FaultAttempt wait(impl::Fault& fault, const impl::FaultPlan& plan, std::uint64_t now_ns);
   impl::FaultAttempt execute(Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
                              const impl::FaultPlan& plan, Arrivals& arrivals)
       REQUIRES(block.state.lock);
@@ -137,9 +132,9 @@ class Machine {
   Stretches stretches_;
   SimulatedMemory memory_;
   impl::FaultCosts measured_;  // by the executor; a replay's policies get the cost model's
-  impl::PlanExecutor executor_;
   impl::TemporaryPins temporary_pins_;
   impl::AccessSamples samples_;
+  impl::FaultAttempts attempts_;
   std::vector<Busy> busy_;                              // by block
   std::map<impl::PageIndex, impl::Reservation> owned_;  // devices' own memory, by first page
   MachineCounts counts_;                                // those that the library does not count

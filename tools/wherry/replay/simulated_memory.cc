@@ -134,7 +134,7 @@ void SimulatedMemory::follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
 }
 
 void SimulatedMemory::make_room(Processor p, std::uint64_t pages) {
-  // A fault does not bring pages into the last free ones (faults/plan_executor.h).
+  // A fault does not bring pages into the last free ones (faults/fault_attempt.h).
   const std::uint64_t kept = impl::Watermarks::of(engine_.at(p).capacity.pages()).low;
   while (free_pages(p) < pages + kept && evict_recorded(p, recorded_ns_ + soon_ns)) {
   }
