@@ -14,11 +14,14 @@
 
 #include "base/lock.h"
 #include "base/page.h"
+#include "base/page_mask.h"
 #include "base/processor.h"
 #include "memory/pool.h"
+#include "trace/event.h"
 
 namespace wherry::impl {
 
+// Pages of a block that are brought to a pool while the block is not locked.
 struct PageTransfer {
   enum class Kind {
     move,    // copied; the source's pages leave, see TransferResult::released
@@ -27,9 +30,14 @@ struct PageTransfer {
   };
 
   Kind kind = Kind::move;
-  PageSpan span;  // within one block
-  Processor from;
-  Processor to;
+  PageSpan span = {};   // within one block
+  Processor from = {};  // where the pages are; unused where they are created
+  Processor to = {};
+  EventCause cause = EventCause::prefetch;
+  std::uint64_t begun_ns = 0;  // for its event; 0: such events are not recorded
+
+  // The pages' place in their block.
+  PageRun run() const { return run_in_block(block_of(span.first), span); }
 };
 
 // Bytes of resident pages, which must stay where they are until the transfer completes; or bytes of

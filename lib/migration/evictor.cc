@@ -94,7 +94,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
   // Each page is evicted once: a page that comes back meanwhile stays.
   for (PageMask left = ~PageMask{}; status == OpStatus::ok;) {
     Leaving leaving;
-    PageRun& run = leaving.transfer.run;
+    std::uint64_t& count = leaving.transfer.span.count;
     {
       const LockedBlock block(index, state, request.waiter);
       verdict = may_evict(block, request);
@@ -104,12 +104,12 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
           Replacement::leaves_as_one(pages_leaving(block, request.at)))
         block.state.evicted_from |= request.at.bit();
       status = begin(block, request.at, left, done, leaving);
-      if (run.count == 0 || status != OpStatus::ok) break;
-      transfers = transfers && run.count >= transfer_pages_min_;
+      if (count == 0 || status != OpStatus::ok) break;
+      transfers = transfers && count >= transfer_pages_min_;
       if (transfers) {
         status = engine_.begin_transfer(block, leaving.transfer);
       } else {
-        run.count = std::min(run.count, eviction_piece_pages);
+        count = std::min<std::uint64_t>(count, eviction_piece_pages);
         status = move_locked(block, done, leaving);
       }
     }
@@ -120,7 +120,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
       transfers = moved == OpStatus::ok;
       if (moved == OpStatus::held) status = moved;
     }
-    if (transfers || !in_flight) left -= PageMask::of(run);
+    if (transfers || !in_flight) left -= PageMask::of(leaving.transfer.run());
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
     // Some pages stay.
@@ -174,18 +174,18 @@ OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& l
     run.count = std::min(run.count, eviction_piece_pages);
     if (!next.reservation.try_grow(host, run.count)) return OpStatus::no_memory;
   }
-  next.transfer = {block.index,        run, PageTransfer::Kind::move, p, Processor::host(),
-                   MoveCause::eviction};
+  next.transfer = {
+      .span = block.span_of(run), .from = p, .to = Processor::host(), .cause = MoveCause::eviction};
   return OpStatus::ok;
 }
 
 OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
                                  Leaving& leaving) {
-  const InFlightTransfer& transfer = leaving.transfer;
+  const PageTransfer& transfer = leaving.transfer;
   auto backend = backends_.borrow();
   TransferResult outcome{0, OpStatus::no_memory, false};
   if (backend) {
-    backend->begin(0, transfer.transfer());
+    backend->begin(0, transfer);
     outcome = backend->next();
     backends_.give_back(std::move(backend));
   }
@@ -199,18 +199,18 @@ OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* wait
           engine_.complete_transfer(block, transfer, outcome, leaving.reservation, Entry::none);
       status != OpStatus::ok)
     return status;
-  done.moved += transfer.run.count;
+  done.moved += transfer.span.count;
   // The result does not matter: an access before the views have followed faults.
-  (void)effects_.follow(block, transfer.run);
+  (void)effects_.follow(block, transfer.run());
   return OpStatus::ok;
 }
 
 OpStatus Evictor::move_locked(const LockedBlock& block, Eviction& done, Leaving& leaving) {
-  const InFlightTransfer& transfer = leaving.transfer;
-  const OpResult result = engine_.migrate(block, transfer.run, transfer.from, transfer.to,
+  const PageTransfer& transfer = leaving.transfer;
+  const OpResult result = engine_.migrate(block, transfer.run(), transfer.from, transfer.to,
                                           leaving.reservation, MoveCause::eviction);
   done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
-  (void)effects_.follow(block, transfer.run);
+  (void)effects_.follow(block, transfer.run());
   return result.status;
 }
 

@@ -86,7 +86,7 @@ class Evictor {
       REQUIRES(block.state.lock);
   // Pages of a block that are about to move to the host.
   struct Leaving {
-    InFlightTransfer transfer;
+    PageTransfer transfer;
     Reservation reservation;  // of the host's pool
   };
   // Evicts the pool's pages of the block. `verdict`: whether they may be evicted.

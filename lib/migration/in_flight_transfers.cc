@@ -22,7 +22,7 @@ void InFlightTransfers::ended(PageSpan pages) {
   const std::uint32_t thread = this_thread_id();
   {
     const LockGuard guard(lock_);
-    const auto found = std::ranges::find_if(transfers_, [&](const InFlightTransfer& transfer) {
+    const auto found = std::ranges::find_if(transfers_, [&](const Live& transfer) {
       return transfer.pages.first == pages.first && transfer.pages.count == pages.count &&
              transfer.thread == thread;
     });
@@ -36,7 +36,7 @@ void InFlightTransfers::ended(PageSpan pages) {
 
 bool InFlightTransfers::is_live(PageSpan pages, std::uint32_t except) const {
   const LockGuard guard(lock_);
-  return std::ranges::any_of(transfers_, [&](const InFlightTransfer& transfer) {
+  return std::ranges::any_of(transfers_, [&](const Live& transfer) {
     return !intersect(transfer.pages, pages).empty() && transfer.thread != except &&
            thread_exists(transfer.thread);
   });

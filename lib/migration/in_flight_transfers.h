@@ -39,7 +39,7 @@ class InFlightTransfers {
   void wait(std::uint32_t seen, int limit_ms) const;
 
  private:
-  struct InFlightTransfer {
+  struct Live {
     PageSpan pages;
     std::uint32_t thread;
   };
@@ -49,8 +49,7 @@ class InFlightTransfers {
   mutable Mutex lock_{LockOrder::in_flight_transfers};
   // Does not use malloc: fault handlers add to it. A transfer for which there is no memory here is
   // taken for a dead one.
-  std::pmr::vector<InFlightTransfer> transfers_ GUARDED_BY(lock_) =
-      std::pmr::vector<InFlightTransfer>(&mapped_memory());
+  std::pmr::vector<Live> transfers_ GUARDED_BY(lock_) = std::pmr::vector<Live>(&mapped_memory());
 };
 
 }  // namespace wherry::impl

@@ -16,7 +16,7 @@ ProcessorMask coherent_among(std::span<ProcessorMemory* const> processors) {
   return mask;
 }
 
-FolioSeparator::Departure departure_of(const InFlightTransfer& transfer) {
+FolioSeparator::Departure departure_of(const PageTransfer& transfer) {
   return {transfer.from, transfer.to, transfer.cause};
 }
 
@@ -223,31 +223,32 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   return result;
 }
 
-OpStatus PageEngine::begin_transfer(const LockedBlock& block, InFlightTransfer& transfer) {
+OpStatus PageEngine::begin_transfer(const LockedBlock& block, PageTransfer& transfer) {
+  const PageRun run = transfer.run();
   transfer.begun_ns = OperationRecorder::begin_ns(kind_of(transfer.kind));
   const bool moves = transfer.kind == PageTransfer::Kind::move;
   if (moves) {
-    const OpStatus status = separator_.separate(block, transfer.run, departure_of(transfer));
+    const OpStatus status = separator_.separate(block, run, departure_of(transfer));
     if (status != OpStatus::ok) return status;
   }
   if (transfer.kind != PageTransfer::Kind::create) {
-    const OpStatus status = moves ? entries_.close(block, transfer.run, transfer.from)
-                                  : entries_.protect(block, transfer.run, transfer.from);
+    const OpStatus status = moves ? entries_.close(block, run, transfer.from)
+                                  : entries_.protect(block, run, transfer.from);
     if (status != OpStatus::ok) {
-      entries_.allow_writes_if_alone(block, transfer.run, transfer.from);
+      entries_.allow_writes_if_alone(block, run, transfer.from);
       return status;
     }
   }
-  block.state.transfer_begun(transfer.run);
-  transfers_.begun(block.span_of(transfer.run));
+  block.state.transfer_begun(run);
+  transfers_.begun(transfer.span);
   return OpStatus::ok;
 }
 
-OpStatus PageEngine::complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
+OpStatus PageEngine::complete_transfer(const LockedBlock& block, const PageTransfer& transfer,
                                        const TransferResult& outcome, Reservation& reservation,
                                        Entry entry) {
-  const auto& [index, run, kind, from, to, cause, begun_ns] = transfer;
-  const PageSpan span = block.span_of(run);
+  const auto& [kind, span, from, to, cause, begun_ns] = transfer;
+  const PageRun run = transfer.run();
   block.state.transfer_ended(run);
   transfers_.ended(span);
   // No processor has mapped the new copy yet, and none can write the old one: the order of the
@@ -277,8 +278,8 @@ OpStatus PageEngine::complete_transfer(const LockedBlock& block, const InFlightT
   if (cause == MoveCause::prefetch) count(at(to).counters.prefetched, run.count);
   const bool created = kind == PageTransfer::Kind::create;
   recorder_.record(
-      {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, index,
-      run);
+      {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns},
+      block.index, run);
   if (enters(block, run, to, entry)) enter_arrived(block, run, to);
   return OpStatus::ok;
 }
@@ -317,17 +318,17 @@ bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
   return restored;
 }
 
-void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
-  block.state.transfer_ended(transfer.run);
-  transfers_.ended(block.span_of(transfer.run));
+void PageEngine::abort_transfer(const LockedBlock& block, const PageTransfer& transfer) {
+  block.state.transfer_ended(transfer.run());
+  transfers_.ended(transfer.span);
   undo_transfer(block, transfer);
 }
 
-void PageEngine::undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer) {
+void PageEngine::undo_transfer(const LockedBlock& block, const PageTransfer& transfer) {
   const PageMask& beside = block.state.at(transfer.to).resident;
-  punch(at(transfer.to), block.span_of(transfer.run), beside | PageMask::of(transfer.run));
+  punch(at(transfer.to), transfer.span, beside | PageMask::of(transfer.run()));
   if (transfer.kind != PageTransfer::Kind::create)
-    entries_.allow_writes_if_alone(block, transfer.run, transfer.from);
+    entries_.allow_writes_if_alone(block, transfer.run(), transfer.from);
 }
 
 void PageEngine::begin_byte_transfer(const LockedBlock& block, const PageMask& pages) {

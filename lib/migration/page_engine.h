@@ -28,20 +28,6 @@ enum class Entry {
   none,
 };
 
-// Pages of a block that a copy backend (memory/copy_backend.h) brings to a pool while the block is
-// not locked.
-struct InFlightTransfer {
-  BlockIndex block;
-  PageRun run;
-  PageTransfer::Kind kind = PageTransfer::Kind::move;
-  Processor from;  // where the pages are; unused where they are created
-  Processor to;
-  MoveCause cause = MoveCause::prefetch;
-  std::uint64_t begun_ns = 0;  // for its event; 0: such events are not recorded
-
-  PageTransfer transfer() const { return {kind, span_of(block, run), from, to}; }
-};
-
 class PageEngine {
  public:
   // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy` and `activity`:
@@ -77,16 +63,16 @@ class PageEngine {
 
   // Takes the right to write from every processor. Requires what populate, migrate and duplicate
   // require. ok: the backend may begin. Otherwise nothing has begun. held: as for migrate().
-  OpStatus begin_transfer(const LockedBlock& block, InFlightTransfer& transfer)
+  OpStatus begin_transfer(const LockedBlock& block, PageTransfer& transfer)
       REQUIRES(block.state.lock);
   // The backend has copied the pages. ok: they are in their new pool, and mapped at its processor
   // where `entry` permits that and the processor sees its own pool. Otherwise they cannot leave
   // their old pool now, as migrate() says, and the transfer was aborted.
-  OpStatus complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
+  OpStatus complete_transfer(const LockedBlock& block, const PageTransfer& transfer,
                              const TransferResult& outcome, Reservation& reservation, Entry entry)
       REQUIRES(block.state.lock);
   // The backend has failed: the pages are where they were, with their rights.
-  void abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
+  void abort_transfer(const LockedBlock& block, const PageTransfer& transfer)
       REQUIRES(block.state.lock);
   // Between these two calls the calling thread copies bytes from or to pages that stay where they
   // are. The pages count as in flight meanwhile, and lose no rights. Requires: they are not in
@@ -181,7 +167,7 @@ class PageEngine {
   OpResult copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
                 ProcessorMemory& target, bool entered) const REQUIRES(block.state.lock);
   // Takes back what the backend has copied.
-  void undo_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
+  void undo_transfer(const LockedBlock& block, const PageTransfer& transfer)
       REQUIRES(block.state.lock);
   // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
   // its state permits that. A page that cannot be entered now is entered by the next fault on it.

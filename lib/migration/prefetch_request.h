@@ -10,13 +10,15 @@
 
 namespace wherry::impl {
 
-struct PrefetchRange {
-  PageSpan pages;  // all pages that the bytes overlap
-  PageSpan whole;  // those of them that hold no other bytes, and may be discarded
-  Location to;     // of a prefetch: a device, the host, or one of its nodes
-};
-
 struct PrefetchRequest {
+  struct Range {
+    PageSpan pages;  // all pages that the bytes overlap
+    PageSpan whole;  // those of them that hold no other bytes, and may be discarded
+    Location to;     // of a prefetch: a device, the host, or one of its nodes
+    // The number of the allocation, which the prefetcher sets: a later allocation at the same place
+    // is not meant.
+    std::uint64_t allocation = 0;
+  };
   enum class Kind {
     prefetch,              // brings `pages` to `to`, with their contents
     discard,               // the contents of `whole` are no longer needed
@@ -26,7 +28,7 @@ struct PrefetchRequest {
     read_ahead,
   };
 
-  std::vector<PrefetchRange> ranges;  // in the order in which they are to be done
+  std::vector<Range> ranges;  // in the order in which they are to be done
   Kind kind = Kind::prefetch;
   // The same for everything that a stream prefetched between two of its kernels.
   std::uint32_t epoch = 0;

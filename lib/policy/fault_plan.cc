@@ -55,7 +55,7 @@ Decision place_where_it_is(const Block& block, const FaultFacts& facts, Decision
 }  // namespace
 
 void add_block_facts(FaultFacts& facts, const Block& block, const Advice& advice,
-                    std::uint64_t capacity_pages, const FaultConstraints& constraints) {
+                     std::uint64_t capacity_pages, const FaultConstraints& constraints) {
   const Processor p = facts.faulting_processor;
   facts.held = block.at(p).resident;
   facts.mapped = block.at(facts.table).mapped;

@@ -82,7 +82,7 @@ struct FaultPlan {
 // Adds what the block's state and the program's advice say. Requires: the faulting processor, the
 // page and its stretch are set. `capacity_pages`: of the faulting processor's pool.
 void add_block_facts(FaultFacts& facts, const Block& block, const Advice& advice,
-                    std::uint64_t capacity_pages, const FaultConstraints& constraints)
+                     std::uint64_t capacity_pages, const FaultConstraints& constraints)
     REQUIRES(block.lock);
 
 // What the advice rules and the policy decide.

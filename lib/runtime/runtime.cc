@@ -113,9 +113,9 @@ void Runtime::make_engines() {
       std::make_unique<Copiers>([this](unsigned copier) { return make_copy_backend(copier); },
                                 Copiers::Limits{options_.copying.copiers, options_.copier_cpus});
   prefetcher_ = std::make_unique<Prefetcher>(
-      Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
-      Prefetcher::Limits{options_.transfer_pages_min, options_.topology.host_nodes.size() > 1,
-                         options_.stripes()});
+      PrefetchParts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
+      PrefetchLimits{options_.transfer_pages_min, options_.topology.host_nodes.size() > 1,
+                     options_.stripes()});
   read_ahead_ =
       std::make_unique<ReadAhead>(*prefetcher_, *copiers_, blocks_, options_.handler_cpus.size());
   copy_engine_ = std::make_unique<CopyEngine>(

@@ -526,7 +526,7 @@ TEST_CASE("while the pages that a block lacks arrive, none of it leaves") {
           OpStatus::ok);
   // Linux may merge the block as soon as the pages are in the host's file, before they count as
   // resident there.
-  InFlightTransfer transfer{first_block, {100, 4}, PageTransfer::Kind::move, device, host};
+  PageTransfer transfer{PageTransfer::Kind::move, locked.span_of({100, 4}), device, host};
   REQUIRE(s.engine.begin_transfer(locked, transfer) == OpStatus::ok);
   CHECK(s.engine.migrate(locked, {32, 16}, host, device, away, MoveCause::fault).status ==
         OpStatus::incomplete);
@@ -540,7 +540,7 @@ TEST_CASE("a transfer of a part that is held when it completes is aborted") {
   const LockedBlock locked(first_block, s.block);
   Reservation reservation;
   REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, 64));
-  InFlightTransfer transfer{first_block, {64, 64}, PageTransfer::Kind::move, host, device};
+  PageTransfer transfer{PageTransfer::Kind::move, locked.span_of({64, 64}), host, device};
   REQUIRE(s.engine.begin_transfer(locked, transfer) == OpStatus::ok);
   // Linux merges the pages meanwhile, and then somebody holds one.
   s.machine.at(0).make_huge(first_block, /*held=*/true);

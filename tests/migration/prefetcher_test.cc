@@ -82,8 +82,8 @@ struct Setup {
         [this](unsigned) { return std::make_unique<FakeBackend>(backend_state); },
         Copiers::Limits{copiers_});
     prefetcher = std::make_unique<Prefetcher>(
-        Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor, *copiers},
-        Prefetcher::Limits{32, /*host_has_nodes=*/true});
+        PrefetchParts{engine, machine.blocks(), address_space, effects, evictor, *copiers},
+        PrefetchLimits{32, /*host_has_nodes=*/true});
     copiers->start();
   }
 
