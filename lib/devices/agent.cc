@@ -7,7 +7,10 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <variant>
 
+#include "devices/agent_commands.h"
 #include "devices/crash_report.h"
 #include "devices/kernel_module.h"
 #include "memory/touch.h"
@@ -85,98 +88,92 @@ ViewOptions view_options(const DeviceProcessOptions& options, int userfaultfd) {
   return {userfaultfd, options.huge_pages};
 }
 
-int show_pool(const AgentStart& start, const AgentState& state, const Command& command,
-              std::size_t owner) {
-  return impl::show_pool({command.address, command.bytes, command.offset},
-                         start.options->pools[owner],
-                         view_options(*start.options, state.trap->userfaultfd()));
-}
+// Executes one command. Each function returns 0 or an errno.
+struct Executor {
+  const AgentStart& start;
+  AgentState& state;
+  Fd passed;             // the descriptor that was sent with the command
+  std::uint64_t& value;  // of the reply
 
-int open_arena(const AgentStart& start, const AgentState& state, const Command& command) {
-  const DeviceProcessOptions& options = *start.options;
-  return open_pool_view(state.layout.base(),
-                        {page_at_offset(command.offset), command.bytes / page_size},
-                        options.pools[options.own_pool],
-                        view_options(options, state.trap->userfaultfd()), options.arena_accessible);
-}
-
-int adopt_image(const Command& command, Fd contents) {
-  ModuleImage image;
-  image.extent = {command.address, command.address + command.bytes};
-  image.segments.assign(command.segments, command.segments + command.segment_count);
-  image.contents = std::move(contents);
-  image.unwind_info = command.unwind_info;
-  return adopt_image(image);
-}
-
-// `passed`: the descriptor that was sent with the command.
-Reply obey(const AgentStart& start, AgentState& state, const Command& command, Fd passed) {
-  Reply reply;
-  reply.number = command.number;
-  switch (command.kind) {
-    case CommandKind::run:
-      try {
-        start_host_watch(start);
-        start_workers(*start.board, *start.completion,
-                      {start.options->ordinal, start.options->workers, start.options->cpus});
-      } catch (const std::system_error& error) {
-        reply.error = error.code().value();
-      }
-      break;
-    case CommandKind::open_arena:
-      reply.error = open_arena(start, state, command);
-      break;
-    case CommandKind::forbid:
-      reply.error = set_access(command.address, command.bytes, Access::none);
-      break;
-    case CommandKind::change_view:
-      reply.error = show_pool(start, state, command, command.owner);
-      break;
-    case CommandKind::place_pages:
-      // Before any access there can fault.
-      state.layout.place(
-          {{page_at_offset(command.offset), command.bytes / page_size}, command.address});
-      reply.error = show_pool(start, state, command, start.options->own_pool);
-      break;
-    case CommandKind::forget_entries:
-      for (const PageSpan& run : std::span(command.runs).first(command.run_count)) {
-        const std::uintptr_t address = state.layout.address_of(run.first);
-        reply.error = forget_entries(address, run.bytes(), state.trap->userfaultfd());
-        if (reply.error != 0) break;
-      }
-      break;
-    case CommandKind::map_file:
-      reply.error = map_file_range(command.address, command.bytes, passed.get(), command.offset,
-                                   command.access, /*huge_pages=*/true);
-      // The host's core dump contains this memory.
-      if (reply.error == 0) reply.error = leave_out_of_core_dumps(command.address, command.bytes);
-      break;
-    case CommandKind::unmap_file:
-      reply.error = unmap_file_range(command.address, command.bytes);
-      break;
-    case CommandKind::load_module:
-      reply.error =
-          state.loader.load(command.path, {command.file_device, command.file_inode}, reply.value);
-      break;
-    case CommandKind::adopt_image:
-      reply.error = adopt_image(command, std::move(passed));
-      break;
-    case CommandKind::quit:
-      ::_exit(0);
+  int operator()(const command::Run&) const {
+    try {
+      start_host_watch(start);
+      start_workers(*start.board, *start.completion,
+                    {start.options->ordinal, start.options->workers, start.options->cpus});
+    } catch (const std::system_error& error) {
+      return error.code().value();
+    }
+    return 0;
   }
-  return reply;
-}
+  int operator()(const command::OpenArena& command) const {
+    const DeviceProcessOptions& options = *start.options;
+    return open_pool_view(state.layout.base(), command.pages, options.pools[options.own_pool],
+                          view_options(options, state.trap->userfaultfd()),
+                          options.arena_accessible);
+  }
+  int operator()(const command::Forbid& command) const {
+    return set_access(command.range.start, command.range.size(), Access::none);
+  }
+  int operator()(const command::ChangeView& command) const {
+    return show_pool(command.view, command.owner);
+  }
+  int operator()(const command::PlacePages& command) const {
+    const PlacedPages& placed = command.placed;
+    state.layout.place(placed);  // before any access there can fault
+    return show_pool({placed.address, placed.pages.bytes(), placed.pages.offset()},
+                     start.options->own_pool);
+  }
+  int operator()(const command::ForgetEntries& command) const {
+    for (const PageSpan& run : std::span(command.runs).first(command.count))
+      if (const int error = forget_entries(state.layout.address_of(run.first), run.bytes(),
+                                           state.trap->userfaultfd()))
+        return error;
+    return 0;
+  }
+  int operator()(const command::MapFile& command) const {
+    const FileView& view = command.view;
+    if (const int error = map_file_range(view.start, view.bytes, passed.get(), view.offset,
+                                         command.access, /*huge_pages=*/true))
+      return error;
+    // The host's core dump contains this memory.
+    return leave_out_of_core_dumps(view.start, view.bytes);
+  }
+  int operator()(const command::UnmapFile& command) const {
+    return unmap_file_range(command.range.start, command.range.size());
+  }
+  int operator()(const command::LoadModule& command) const {
+    return state.loader.load(command.path, command.file, value);
+  }
+  int operator()(const command::AdoptImage& command) {
+    ModuleImage image;
+    image.extent = command.extent;
+    image.segments.assign(command.segments, command.segments + command.count);
+    image.contents = std::move(passed);
+    image.unwind_info = command.unwind_info;
+    return adopt_image(image);
+  }
+  [[noreturn]] int operator()(const command::Quit&) const { ::_exit(0); }
+
+  int show_pool(const FileView& view, std::size_t owner) const {
+    return impl::show_pool(view, start.options->pools[owner],
+                           view_options(*start.options, state.trap->userfaultfd()));
+  }
+};
 
 [[noreturn]] void obey_commands(const AgentStart& start, AgentState& state) {
   for (;;) {
     pollfd polled[] = {{start.socket.get(), POLLIN, 0}, {start.host_pidfd.get(), POLLIN, 0}};
     poll_descriptors(polled, -1);
     if (polled[1].revents != 0) ::_exit(0);
-    Command command;
-    auto received = receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)));
+    CommandMessage message;
+    auto received = receive_message(start.socket, message.room(), CommandMessage::bytes_min);
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
-    const Reply reply = obey(start, state, command, std::move(received.passed));
+    const auto command = message.content(received.bytes);
+    if (!command) ::_exit(0);
+    Reply reply{.number = message.number()};
+    reply.error =
+        std::visit(Executor{start, state, std::move(received.passed), reply.value}, *command);
     if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
   }
 }

@@ -2,74 +2,24 @@
 //
 // The main thread of the process is the agent. It prepares the process and reports that it is
 // ready; this report carries the device's userfaultfd, if the trap uses one. Then it executes one
-// command at a time until the host process ends, whatever the reason.
+// command at a time (devices/agent_commands.h) until the host process ends, whatever the reason.
 #pragma once
 
-#include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "devices/device_process.h"
 #include "devices/launch_board.h"
-#include "devices/module_image.h"
 #include "devices/worker.h"
 #include "os/files/fd.h"
 #include "os/memory/address_map.h"
-#include "os/memory/mapping.h"
 #include "os/process/snapshot_guard.h"
 #include "os/process/start_block.h"
-#include "trap/view_changer.h"
 
 namespace wherry::impl {
-
-enum class CommandKind : std::uint32_t {
-  run,         // starts the workers
-  open_arena,  // opens `bytes` of the arena from `offset` on
-  forbid,      // makes [address, address + bytes) inaccessible
-  // Makes [address, address + bytes) show the pool of `owner`, from `offset` on.
-  change_view,
-  // Puts the arena's pages from `offset` on at `address`; they show the device's own pool.
-  place_pages,
-  // Removes the page table entries of the first `run_count` of `runs`.
-  forget_entries,
-  // Maps the file passed with the command at [address, address + bytes), from `offset` on.
-  map_file,
-  // Unmaps [address, address + bytes) of the annex.
-  unmap_file,
-  // Loads `path`; the reply's value is the module's base. EINPROGRESS: not loaded yet, ask again.
-  load_module,
-  // Maps the image whose contents are passed with the command at its addresses.
-  adopt_image,
-  quit,
-};
-
-// Commands and replies are sent as whole messages. A reply carries its command's number.
-struct Command {
-  CommandKind kind = CommandKind::quit;
-  std::uint32_t number = 0;
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t owner = 0;
-  Access access = Access::none;
-  std::uint64_t run_count = 0;
-  PageSpan runs[ViewChanger::runs_max] = {};
-  std::uint64_t file_device = 0;  // of the module that the host has loaded, see ModuleLocation
-  std::uint64_t file_inode = 0;
-  char path[PATH_MAX] = {};
-  std::uint64_t unwind_info = 0;  // of an image, see ModuleImage
-  std::uint64_t segment_count = 0;
-  ModuleImage::Segment segments[ModuleImage::segments_max] = {};
-};
-struct Reply {
-  std::uint32_t number = 0;
-  int error = 0;
-  std::uint64_t value = 0;
-};
 
 // The first message of a device, number 0: it is ready, or what it could not do.
 struct StartReport {

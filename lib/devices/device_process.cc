@@ -20,6 +20,7 @@
 #include "base/page.h"
 #include "base/patience.h"
 #include "devices/agent.h"
+#include "devices/agent_commands.h"
 #include "devices/kernel_module.h"
 #include "devices/launch_board.h"
 #include "devices/module_image.h"
@@ -106,12 +107,12 @@ struct DeviceProcess::State {
   // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another
   // attempt cannot succeed.
   int try_start(Patience patience);
-  int send_command(Command command, int passed = -1, std::uint64_t* value = nullptr)
+  int send_command(const CommandMessage& command, int passed = -1, std::uint64_t* value = nullptr)
       EXCLUDES(agent_lock);
   // The same for a command whose failure does no harm: waits a second at most, and not at all for a
   // process that is overdue.
-  int send_command_briefly(const Command& command) EXCLUDES(agent_lock);
-  int send_locked(Command command, int passed, std::uint64_t limit_ns, std::uint64_t* value)
+  int send_command_briefly(const CommandMessage& command) EXCLUDES(agent_lock);
+  int send_locked(CommandMessage command, int passed, std::uint64_t limit_ns, std::uint64_t* value)
       REQUIRES(agent_lock);
   // Locks agent_lock. False: the process is overdue, and the lock is not held.
   bool try_lock_agent() WHERRY_TSA(try_acquire_capability(true, agent_lock));
@@ -144,7 +145,7 @@ struct DeviceProcess::State {
   // The agent has not answered the last command within a second, and has not answered it since.
   // Written under agent_lock.
   std::atomic<bool> overdue{false};
-  // The last command that failed (the number of its CommandKind), and its errno.
+  // The last command that failed (its number among the alternatives of Command), and its errno.
   std::atomic<std::uint32_t> failed_command{0};
   std::atomic<int> failed_with{0};
   Mutex agent_lock{LockOrder::agent};
@@ -253,18 +254,19 @@ void DeviceProcess::State::reap_if_ours() {
   if (process.ours && !end) end = reap(process.pidfd);
 }
 
-int DeviceProcess::State::send_command(Command command, int passed, std::uint64_t* value) {
+int DeviceProcess::State::send_command(const CommandMessage& command, int passed,
+                                       std::uint64_t* value) {
   const LockGuard guard(agent_lock);
   check_wait();
   const int error = send_locked(command, passed, options.command_limit_ns, value);
   if (error != 0) {
-    failed_command = static_cast<std::uint32_t>(command.kind);
+    failed_command = command.kind();
     failed_with = error;
   }
   return error;
 }
 
-int DeviceProcess::State::send_command_briefly(const Command& command) {
+int DeviceProcess::State::send_command_briefly(const CommandMessage& command) {
   if (!try_lock_agent()) return ETIMEDOUT;
   const AdoptGuard guard(agent_lock);
   check_wait();
@@ -279,10 +281,10 @@ bool DeviceProcess::State::try_lock_agent() {
   return false;
 }
 
-int DeviceProcess::State::send_locked(Command command, int passed, std::uint64_t limit_ns,
+int DeviceProcess::State::send_locked(CommandMessage command, int passed, std::uint64_t limit_ns,
                                       std::uint64_t* value) {
-  command.number = ++last_number;
-  if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1)), passed))
+  command.set_number(++last_number);
+  if (const int error = send_message(socket, command.bytes(), passed))
     return error == EPIPE ? ESRCH : error;
   Patience patience(std::min(overdue_ns, limit_ns), AtLimit::goes_on);
   for (std::uint64_t rest_ns = limit_ns - std::min(overdue_ns, limit_ns);;) {
@@ -306,7 +308,7 @@ int DeviceProcess::State::send_locked(Command command, int passed, std::uint64_t
       continue;
     }
     // A late answer to an earlier command that timed out.
-    if (reply.number != command.number) continue;
+    if (reply.number != command.number()) continue;
     overdue.store(false);
     // The agent's error is an errno. Any other value means that the memory was overwritten.
     constexpr int errno_max = 4095;
@@ -327,12 +329,8 @@ bool DeviceProcess::State::is_overdue() {
 }
 
 int DeviceProcess::State::send_image(const ModuleImage& image) {
-  Command command;
-  command.kind = CommandKind::adopt_image;
-  command.address = image.extent.start;
-  command.bytes = image.extent.size();
-  command.unwind_info = image.unwind_info;
-  command.segment_count = image.segments.size();
+  command::AdoptImage command{
+      .extent = image.extent, .unwind_info = image.unwind_info, .count = image.segments.size()};
   std::ranges::copy(image.segments, command.segments);
   return send_command(command, image.contents.get());
 }
@@ -372,10 +370,8 @@ DeviceProcess::~DeviceProcess() {
 void DeviceProcess::stop() {
   // A child that the application has forked must not end the device.
   if (::getpid() != state_->owner) return;
-  Command quit;
-  quit.kind = CommandKind::quit;
-  // Not sent as a command: a thread with a command in progress gets ESRCH.
-  const int error = send_message(state_->socket, std::as_bytes(std::span(&quit, 1)));
+  // Without agent_lock: a thread with a command in progress gets ESRCH.
+  const int error = send_message(state_->socket, CommandMessage(command::Quit{}).bytes());
   if (error != 0 ||
       !impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on)))
     state_->kill_and_wait();
@@ -419,9 +415,7 @@ const Fd& DeviceProcess::fault_notifier() const {
 }
 
 void DeviceProcess::run() {
-  Command command;
-  command.kind = CommandKind::run;
-  if (const int error = state_->send_command(command))
+  if (const int error = state_->send_command(command::Run{}))
     throw_errno(error,
                 "a device's workers do not run; maybe other threads used an allocator that is not "
                 "prepared for fork()");
@@ -452,44 +446,23 @@ int DeviceProcess::end_if_silent(int error) {
 }
 
 int DeviceProcess::open_arena(PageSpan pages) {
-  Command command;
-  command.kind = CommandKind::open_arena;
-  command.bytes = pages.bytes();
-  command.offset = pages.offset();
-  return end_if_silent(state_->send_command(command));
+  return end_if_silent(state_->send_command(command::OpenArena{pages}));
 }
 
 int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
-  Command command;
-  command.kind = CommandKind::forbid;
-  command.address = address;
-  command.bytes = bytes;
-  return state_->send_command_briefly(command);
+  return state_->send_command_briefly(command::Forbid{{address, address + bytes}});
 }
 
 int DeviceProcess::change_view(const FileView& view, std::size_t owner) {
-  Command command;
-  command.kind = CommandKind::change_view;
-  command.address = view.start;
-  command.bytes = view.bytes;
-  command.offset = view.offset;
-  command.owner = owner;
-  return state_->send_command(command);
+  return state_->send_command(command::ChangeView{view, owner});
 }
 
 int DeviceProcess::place(const PlacedPages& placed) {
-  Command command;
-  command.kind = CommandKind::place_pages;
-  command.address = placed.address;
-  command.bytes = placed.pages.bytes();
-  command.offset = placed.pages.offset();
-  return state_->send_command(command);
+  return state_->send_command(command::PlacePages{placed});
 }
 
 int DeviceProcess::forget_entries(std::span<const PageSpan> runs) {
-  Command command;
-  command.kind = CommandKind::forget_entries;
-  command.run_count = runs.size();
+  command::ForgetEntries command{.count = runs.size()};
   std::ranges::copy(runs, std::begin(command.runs));
   return state_->send_command_briefly(command);
 }
@@ -500,21 +473,11 @@ bool DeviceProcess::is_overdue() {
 
 int DeviceProcess::map_file(std::uintptr_t address, std::size_t bytes, int fd, std::uint64_t offset,
                             Access access) {
-  Command command;
-  command.kind = CommandKind::map_file;
-  command.address = address;
-  command.bytes = bytes;
-  command.offset = offset;
-  command.access = access;
-  return state_->send_command(command, fd);
+  return state_->send_command(command::MapFile{{address, bytes, offset}, access}, fd);
 }
 
 int DeviceProcess::unmap_file(std::uintptr_t address, std::size_t bytes) {
-  Command command;
-  command.kind = CommandKind::unmap_file;
-  command.address = address;
-  command.bytes = bytes;
-  return state_->send_command(command);
+  return state_->send_command(command::UnmapFile{{address, address + bytes}});
 }
 
 std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
@@ -564,13 +527,11 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
   State& state = *state_;
   // Not under the lock: the loader may be busy with a constructor that waits for this process.
   const auto location = locate_module(address);
-  Command command;
+  command::LoadModule command;
   if (!location || location->path.size() >= sizeof command.path ||
       has_placed_pages(*state.options.layout, address))
     return ENOEXEC;
-  command.kind = CommandKind::load_module;
-  command.file_device = location->file.device;
-  command.file_inode = location->file.inode;
+  command.file = location->file;
   std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
   // No limit on the whole: a constructor may take any time. Each answer of the agent has one.
   for (auto pause = load_pause_min;; pause = std::min(2 * pause, load_pause_max)) {

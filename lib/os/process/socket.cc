@@ -63,11 +63,16 @@ void shut_down(const Fd& socket) {
 ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer, Patience& patience) {
   pollfd polled{socket.get(), POLLIN, 0};
   const int ready = poll_descriptors({&polled, 1}, patience);
-  if (ready <= 0) return {ready == 0 ? ETIMEDOUT : errno, {}};
+  if (ready <= 0) return {.error = ready == 0 ? ETIMEDOUT : errno};
   return receive_message(socket, buffer);
 }
 
 ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer) {
+  return receive_message(socket, buffer, buffer.size());
+}
+
+ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
+                                std::size_t bytes_min) {
   iovec part{buffer.data(), buffer.size()};
   msghdr header{};
   DescriptorBuffer control;
@@ -81,12 +86,12 @@ ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer) {
   } while (got < 0 && errno == EINTR);
   if (got < 0) {
     const int error = errno == ECONNRESET ? EPIPE : errno == EAGAIN ? ETIMEDOUT : errno;
-    return {error, {}};
+    return {.error = error};
   }
-  ReceivedMessage result{0, passed_descriptor(header)};
+  ReceivedMessage result{0, passed_descriptor(header), static_cast<std::size_t>(got)};
   if (got == 0) {
     result.error = EPIPE;
-  } else if (static_cast<std::size_t>(got) != buffer.size() || (header.msg_flags & MSG_TRUNC)) {
+  } else if (result.bytes < bytes_min || (header.msg_flags & MSG_TRUNC)) {
     result.error = EMSGSIZE;
   }
   return result;

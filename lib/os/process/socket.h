@@ -23,8 +23,9 @@ std::pair<Fd, Fd> make_socket_pair();
 void shut_down(const Fd& socket);
 
 struct ReceivedMessage {
-  int error = 0;  // EPIPE: the other end is closed; ETIMEDOUT; EMSGSIZE: wrong size
-  Fd passed;      // empty if no descriptor came
+  int error = 0;   // EPIPE: the other end is closed; ETIMEDOUT; EMSGSIZE: wrong size
+  Fd passed = {};  // empty if no descriptor came
+  std::size_t bytes = 0;
   explicit operator bool() const { return error == 0; }
 };
 
@@ -33,5 +34,8 @@ struct ReceivedMessage {
                                               Patience& patience);
 // The same without waiting.
 [[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer);
+// The same for a message of at least `bytes_min` bytes that fits the buffer.
+[[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
+                                              std::size_t bytes_min);
 
 }  // namespace wherry::impl
