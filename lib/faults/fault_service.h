@@ -10,7 +10,6 @@
 #include <string>
 
 #include "faults/access_samples.h"
-#include "faults/attached_threads.h"
 #include "faults/fault.h"
 #include "faults/fault_answers.h"
 #include "faults/fault_attempt.h"
@@ -24,6 +23,7 @@
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
 #include "policy/advice_rules.h"
+#include "trap/attached_threads.h"
 #include "trap/trap.h"
 
 namespace wherry::impl {

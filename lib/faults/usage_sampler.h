@@ -16,11 +16,11 @@
 
 #include "base/time_allowance.h"
 #include "faults/access_samples.h"
-#include "faults/attached_threads.h"
 #include "faults/sample_pace.h"
 #include "migration/page_engine.h"
 #include "migration/pin_gate.h"
 #include "pages/block_directory.h"
+#include "trap/attached_threads.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {

@@ -27,17 +27,13 @@ namespace wherry::impl {
 
 class Driver {
  public:
-  // cuInit. Logs the reason if the error code alone does not tell it.
-  static CUresult start();
-  // wherrySetPolicy(): replaces WHERRY_POLICY for a later start().
-  static CUresult set_policy(const char* text);
-  // wherryRegisterPolicy().
-  static CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
-  // At the program's end: ends and reaps the device processes. Managed memory stays usable on the
-  // host. Does nothing in a forked child.
-  static void end_devices();
-  // Null before start() has succeeded, and in every forked child.
+  // Throws std::system_error, std::invalid_argument.
+  explicit Driver(const RuntimeOptions& options);
+  // Null before start_driver() (objects/start.h) has succeeded, and in every forked child.
   static Driver* current();
+  // At the program's end: ends and reaps the device processes. Managed memory stays usable on the
+  // host.
+  void end_devices();
 
   Runtime& runtime() { return runtime_; }
   // What the API knows of every address that it returned or was passed.
@@ -129,7 +125,6 @@ class Driver {
   void end_import(const ImportedMemory::Import& import);
 
  private:
-  explicit Driver(const RuntimeOptions& options);
   // Where the device's kernels run: its process, or new threads of this one. Throws
   // std::system_error.
   std::shared_ptr<LaunchTarget> make_target(int ordinal);

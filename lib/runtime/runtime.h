@@ -15,7 +15,6 @@
 
 #include "devices/annex.h"
 #include "devices/live_devices.h"
-#include "faults/attached_threads.h"
 #include "faults/fault_daemon.h"
 #include "faults/fault_service.h"
 #include "faults/usage_sampler.h"
@@ -54,6 +53,7 @@
 #include "runtime/processor_pools.h"
 #include "runtime/program_advice.h"
 #include "runtime/system_memory.h"
+#include "trap/attached_threads.h"
 #include "trap/no_page_table.h"
 #include "trap/trap.h"
 

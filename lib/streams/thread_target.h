@@ -7,7 +7,7 @@
 // - The program ends with a kernel's failure: an exception that leaves a kernel, and
 //   pthread_exit(), call std::terminate(); a crash is the program's own.
 // - Workers block all signals but SIGSEGV and SIGBUS, like the thread of host functions.
-// - A worker is attached to its device (faults/attached_threads.h). Threads that a kernel creates,
+// - A worker is attached to its device (trap/attached_threads.h). Threads that a kernel creates,
 //   for example OpenMP's, inherit its CPUs and its blocked signals, but are not attached: their
 //   accesses are the host's.
 // - A worker holds no lock of the library while it runs a kernel.
@@ -26,9 +26,9 @@
 
 #include "devices/launch_board.h"
 #include "devices/worker.h"
-#include "faults/attached_threads.h"
 #include "os/files/fd.h"
 #include "streams/launch_target.h"
+#include "trap/attached_threads.h"
 
 namespace wherry::impl {
 

@@ -13,6 +13,7 @@
 #include "migration/view_switcher.h"
 #include "support/captured_stderr.h"
 #include "support/catch.h"
+#include "support/conditions.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 #include "trap/fault_board.h"

@@ -68,7 +68,7 @@ FULL_TESTS = [
     "memory/adopted_ranges_test", "memory/copy_backend_test", "memory/pool_test",
     "migration/page_engine_test", "migration/prefetcher_test", "migration/consolidator_test",
     "devices/device_process_test", "devices/device_failure_test", "devices/device_hygiene_test",
-    "faults/attached_threads_test", "io/direct_read_test", "io/pinned_io_test",
+    "trap/attached_threads_test", "io/direct_read_test", "io/pinned_io_test",
     "system/residency_test", "system/read_mostly_test", "system/preferred_location_test",
     "system/accessed_by_test", "system/copy_test", "system/prefetch_residency_test",
     "system/prefetch_test", "system/capacity_test", "system/coherent_test",

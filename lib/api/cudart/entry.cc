@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "api/entry.h"
+#include "objects/start.h"
 #include "objects/thread_contexts.h"
 
 namespace wherry::impl {
@@ -21,7 +22,7 @@ CUmemLocation to_driver(cudaMemLocation location) {
 }
 
 CUresult start_library() {
-  return Driver::current() != nullptr ? CUDA_SUCCESS : Driver::start();
+  return Driver::current() != nullptr ? CUDA_SUCCESS : start_driver();
 }
 
 CUresult bind_context() {

@@ -10,6 +10,7 @@
 #include "objects/device_attributes.h"
 #include "objects/failures/bad_arguments.h"
 #include "objects/failures/error_texts.h"
+#include "objects/start.h"
 
 using namespace wherry::impl;
 
@@ -64,7 +65,7 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) {
 CUresult cuInit(unsigned int Flags) {
   return with_message([&] {
     if (Flags != 0) return refuse_flags(Flags, "Flags");
-    return Driver::start();
+    return start_driver();
   });
 }
 

@@ -9,6 +9,7 @@
 #include "api/entry.h"
 #include "objects/failures/bad_arguments.h"
 #include "objects/ranges.h"
+#include "objects/start.h"
 
 using namespace wherry::impl;
 
@@ -56,11 +57,11 @@ CUresult refuse_page_range(Runtime& runtime, CUdeviceptr first, std::size_t coun
 }  // namespace
 
 CUresult wherrySetPolicy(const char* policy) {
-  return with_message([&] { return Driver::set_policy(policy); });
+  return with_message([&] { return set_policy(policy); });
 }
 
 CUresult wherryRegisterPolicy(const char* name, unsigned version, wherry::make_policy* make) {
-  return with_message([&] { return Driver::add_policy(name, version, make); });
+  return with_message([&] { return add_policy(name, version, make); });
 }
 
 CUresult wherryGetStats(wherryStats* stats) {

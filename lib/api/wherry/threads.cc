@@ -2,9 +2,9 @@
 #include <cerrno>
 
 #include "api/entry.h"
-#include "faults/attached_threads.h"
 #include "objects/failures/bad_arguments.h"
 #include "runtime/runtime.h"
+#include "trap/attached_threads.h"
 
 using namespace wherry::impl;
 

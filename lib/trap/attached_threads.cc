@@ -1,4 +1,4 @@
-#include "faults/attached_threads.h"
+#include "trap/attached_threads.h"
 
 #include <algorithm>
 #include <bit>
