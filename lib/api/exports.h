@@ -2,7 +2,9 @@
  *
  * In source code, names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). This
  * header undefines the macros and declares the unsuffixed symbols with their oldest signatures,
- * which programs of that age were linked against. Included by the files that define symbols. Valid
+ * which programs of that age were linked against. The variants whose NULL stream is the calling
+ * thread's own stream are in per_thread_variants.h, which per_thread_variants.py generates, if they
+ * have a stream as a parameter. Included by the files that define symbols. Valid
  * C, so that a test can compare it with another cuda.h. */
 #ifndef WHERRY_API_EXPORTS_H
 #define WHERRY_API_EXPORTS_H
@@ -263,111 +265,27 @@ cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** dptrs, size_t* sizes, siz
                                                 size_t* prefetchLocIdxs, size_t numPrefetchLocs,
                                                 unsigned long long flags, cudaStream_t stream);
 /* The NULL stream is the calling thread's own stream. */
-CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
-                                 CUstream hStream);
-CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-                                    unsigned int flags, CUstream hStream);
-CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
-                                      CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
-                                      size_t numPrefetchLocs, unsigned long long flags,
-                                      CUstream hStream);
-CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
-                                     unsigned long long flags, CUstream hStream);
-CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
-                                                CUmemLocation* prefetchLocs,
-                                                size_t* prefetchLocIdxs, size_t numPrefetchLocs,
-                                                unsigned long long flags, CUstream hStream);
-cudaError_t cudaMemPrefetchAsync_ptsz(const void* devPtr, size_t count,
-                                      struct cudaMemLocation location, unsigned int flags,
-                                      cudaStream_t stream);
-cudaError_t cudaMemPrefetchAsync_v1_ptsz(const void* devPtr, size_t count, int dstDevice,
-                                         cudaStream_t stream);
-cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void* devPtr, size_t count,
-                                         struct cudaMemLocation location, unsigned int flags,
-                                         cudaStream_t stream);
-cudaError_t cudaMemPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
-                                           struct cudaMemLocation* prefetchLocs,
-                                           size_t* prefetchLocIdxs, size_t numPrefetchLocs,
-                                           unsigned long long flags, cudaStream_t stream);
-cudaError_t cudaMemDiscardBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
-                                          unsigned long long flags, cudaStream_t stream);
-cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
-                                                     struct cudaMemLocation* prefetchLocs,
-                                                     size_t* prefetchLocIdxs,
-                                                     size_t numPrefetchLocs,
-                                                     unsigned long long flags, cudaStream_t stream);
-CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream);
-CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags);
-CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData);
-CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData,
-                                  unsigned int flags);
-CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length,
-                                     unsigned int flags);
-CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx);
-CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx);
-CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice* device);
-CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int* flags);
-CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId);
-CUresult cuStreamGetPriority_ptsz(CUstream hStream, int* priority);
-CUresult cuStreamQuery_ptsz(CUstream hStream);
-CUresult cuStreamSynchronize_ptsz(CUstream hStream);
-CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
-cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream);
-cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
-                                          unsigned int flags);
-cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void* userData);
-cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback,
-                                       void* userData, unsigned int flags);
-cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void* devPtr, size_t length,
-                                          unsigned int flags);
-cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int* device);
-cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int* flags);
-cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream, unsigned long long* streamId);
-cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int* priority);
-cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
-cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
-CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                           size_t items);
-CUresult wherryLaunchKernel_ptsz(CUstream stream, wherryKernel kernel, const void* args,
-                                 size_t args_size, size_t items);
 
 /* Settings of contexts, and stream capture. */
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus);
-CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus);
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                 cuuint64_t* id_out);
-CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                     cuuint64_t* id_out);
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                    cuuint64_t* id_out, CUgraph* graph_out,
                                    const CUgraphNode** dependencies_out,
                                    size_t* numDependencies_out);
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                        cuuint64_t* id_out, CUgraph* graph_out,
-                                        const CUgraphNode** dependencies_out,
-                                        size_t* numDependencies_out);
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                    cuuint64_t* id_out, CUgraph* graph_out,
                                    const CUgraphNode** dependencies_out,
                                    const CUgraphEdgeData** edgeData_out,
                                    size_t* numDependencies_out);
-CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                        cuuint64_t* id_out, CUgraph* graph_out,
-                                        const CUgraphNode** dependencies_out,
-                                        const CUgraphEdgeData** edgeData_out,
-                                        size_t* numDependencies_out);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                   enum cudaStreamCaptureStatus* pCaptureStatus);
-cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
-                                       enum cudaStreamCaptureStatus* pCaptureStatus);
 
 /* Graphs. */
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode);
-CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph);
-CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph* phGraph);
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
                                 size_t numDependencies);
 CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
@@ -384,13 +302,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
                               CUgraphExecUpdateResultInfo* resultInfo);
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream);
-CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream);
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
-CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream);
-cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode);
-cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t* pGraph);
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream);
-cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream);
 
 /* Looking up functions. */
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags);
@@ -416,43 +328,23 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned in
 CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
                             unsigned int ElementSizeBytes);
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                  CUstream hStream);
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
-                                      CUstream hStream);
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream);
 cudaError_t cudaMallocAsync(void** devPtr, size_t size, cudaStream_t hStream);
-cudaError_t cudaMallocAsync_ptsz(void** devPtr, size_t size, cudaStream_t hStream);
 cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPool,
                                     cudaStream_t stream);
-cudaError_t cudaMallocFromPoolAsync_ptsz(void** ptr, size_t size, cudaMemPool_t memPool,
-                                         cudaStream_t stream);
 cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream);
-cudaError_t cudaFreeAsync_ptsz(void* devPtr, cudaStream_t hStream);
 CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
-CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount);
-CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
-                                   CUstream hStream);
 CUresult cuMemcpyDtoH_v2_ptds(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult cuMemcpyDtoHAsync_v2_ptsz(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-                                   CUstream hStream);
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-                                   CUstream hStream);
 CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                            CUcontext srcContext, size_t ByteCount);
-CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                                CUcontext srcContext, size_t ByteCount, CUstream hStream);
 CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* pCopy);
 CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* pCopy);
-CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* pCopy, CUstream hStream);
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* pCopy);
-CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* pCopy, CUstream hStream);
 CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* pCopy);
-CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream);
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N);
 CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N);
@@ -462,37 +354,15 @@ CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned 
                                size_t Width, size_t Height);
 CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
                                size_t Width, size_t Height);
-CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
-CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
-                               CUstream hStream);
-CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
-CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-                                size_t Width, size_t Height, CUstream hStream);
-CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
-                                 size_t Width, size_t Height, CUstream hStream);
-CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
-                                 size_t Width, size_t Height, CUstream hStream);
 cudaError_t cudaMemcpy_ptds(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync_ptsz(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind,
-                                 cudaStream_t stream);
 cudaError_t cudaMemcpy2D_ptds(void* dst, size_t dpitch, const void* src, size_t spitch,
                               size_t width, size_t height, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dpitch, const void* src, size_t spitch,
-                                   size_t width, size_t height, enum cudaMemcpyKind kind,
-                                   cudaStream_t stream);
 cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms* p);
-cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms* p, cudaStream_t stream);
 cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms* p);
-cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms* p, cudaStream_t stream);
 cudaError_t cudaMemset_ptds(void* devPtr, int value, size_t count);
-cudaError_t cudaMemsetAsync_ptsz(void* devPtr, int value, size_t count, cudaStream_t stream);
 cudaError_t cudaMemset2D_ptds(void* devPtr, size_t pitch, int value, size_t width, size_t height);
-cudaError_t cudaMemset2DAsync_ptsz(void* devPtr, size_t pitch, int value, size_t width,
-                                   size_t height, cudaStream_t stream);
 cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value,
                               struct cudaExtent extent);
-cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value,
-                                   struct cudaExtent extent, cudaStream_t stream);
 /* Modules and launches. */
 CUresult cuModuleGetGlobal(CUdeviceptr_v1* dptr, unsigned int* bytes, CUmodule hmod,
                            const char* name);
@@ -507,27 +377,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
                                    unsigned int blockDimY, unsigned int blockDimZ,
                                    unsigned int sharedMemBytes, CUstream hStream,
                                    void** kernelParams);
-CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                        unsigned int gridDimZ, unsigned int blockDimX,
-                                        unsigned int blockDimY, unsigned int blockDimZ,
-                                        unsigned int sharedMemBytes, CUstream hStream,
-                                        void** kernelParams);
-cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim,
-                                             void** args, size_t sharedMem, cudaStream_t stream);
-CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                             unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                             void** kernelParams, void** extra);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                                void** extra);
-cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
-                                          enum cudaStreamCaptureStatus* captureStatus_out,
-                                          unsigned long long* id_out, cudaGraph_t* graph_out,
-                                          const cudaGraphNode_t** dependencies_out,
-                                          const cudaGraphEdgeData** edgeData_out,
-                                          size_t* numDependencies_out);
-cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
-                                  size_t sharedMem, cudaStream_t stream);
 cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
                                      void** args);
 

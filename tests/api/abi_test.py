@@ -21,7 +21,8 @@ import tempfile
 
 SKIPPED = 77
 DESCRIPTION = pathlib.Path(__file__).with_name("libwherry.abi")
-HEADERS = ("api/compiler_exports.h", "api/exports.h", "wherry/detail/kernel_code.h",
+HEADERS = ("api/compiler_exports.h", "api/exports.h", "api/per_thread_variants.h",
+           "wherry/detail/kernel_code.h",
            "wherry/events.h", "wherry/explain.h", "wherry/policy.hpp")
 ENUMERATION = re.compile(r"\benum (\w+) \{")
 
@@ -48,7 +49,7 @@ def describe(lib, library, description, folder):
                       + "".join(variables) + "}\n")
     soname = re.search(r"\(SONAME\).*\[(.*)\]", run("readelf", "-d", library)).group(1)
     run("c++", "-std=c++20", "-g", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-I", lib,
-        "-I", lib / "include", source, "-o", compiled)
+        "-I", lib / "include", "-I", pathlib.Path(library).parent, source, "-o", compiled)
     run("abidw", "--headers-dir", lib / "include", "--drop-private-types", "--no-corpus-path",
         "--no-comp-dir-path", "--no-show-locs", "--no-architecture", "--type-id-style", "hash",
         "--out-file", description, compiled)

@@ -1,5 +1,5 @@
 // Which function a program of a given CUDA version gets for a name.
-#include "api/exports.h"
+#include "api/per_thread_variants.h"
 
 #include <string>
 

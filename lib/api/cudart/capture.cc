@@ -32,28 +32,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   return with_context(
       [&] { return cuStreamBeginCapture_v2(stream, static_cast<CUstreamCaptureMode>(mode)); });
 }
-cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  return with_context(
-      [&] { return cuStreamBeginCapture_v2_ptsz(stream, static_cast<CUstreamCaptureMode>(mode)); });
-}
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
   return with_context([&] { return cuStreamEndCapture(stream, pGraph); });
-}
-cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t* pGraph) {
-  return with_context([&] { return cuStreamEndCapture_ptsz(stream, pGraph); });
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* pCaptureStatus) {
   return with_context([&] {
     return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
-  });
-}
-cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
-                                       cudaStreamCaptureStatus* pCaptureStatus) {
-  return with_context([&] {
-    return cuStreamIsCapturing_ptsz(stream,
-                                    reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
   });
 }
 
@@ -65,16 +51,6 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                      size_t* numDependencies_out) {
   return get_capture_info(stream, {captureStatus_out, id_out, graph_out, dependencies_out,
                                    edgeData_out, numDependencies_out});
-}
-cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
-                                          cudaStreamCaptureStatus* captureStatus_out,
-                                          unsigned long long* id_out, cudaGraph_t* graph_out,
-                                          const cudaGraphNode_t** dependencies_out,
-                                          const cudaGraphEdgeData** edgeData_out,
-                                          size_t* numDependencies_out) {
-  return get_capture_info(
-      per_thread(stream),
-      {captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out});
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/cudart/entry.h"
+#include "api/entry.h"
 #include "api/exports.h"
 #include "api/registered_code.h"
 #include "base/log.h"
@@ -134,6 +135,5 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
 }
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void** args,
                                     size_t sharedMem, cudaStream_t stream) {
-  return cudaLaunchKernel_ptsz(reinterpret_cast<const void*>(kernel), gridDim, blockDim, args,
-                               sharedMem, stream);
+  return __cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem, per_thread(stream));
 }

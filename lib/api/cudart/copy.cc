@@ -198,10 +198,6 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t count, cudaMemcpy
                             cudaStream_t stream) {
   return copy_bytes(dst, src, count, kind, asynchronous, stream);
 }
-cudaError_t cudaMemcpyAsync_ptsz(void* dst, const void* src, size_t count, cudaMemcpyKind kind,
-                                 cudaStream_t stream) {
-  return copy_bytes(dst, src, count, kind, asynchronous, per_thread(stream));
-}
 
 cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t count) {
   return copy_between(dst, dstDevice, src, srcDevice, count, synchronous, nullptr);
@@ -225,12 +221,6 @@ cudaError_t cudaMemcpy2DAsync(void* dst, size_t dpitch, const void* src, size_t 
                               cudaStream_t stream) {
   return copy_rectangle(dst, dpitch, src, spitch, width, height, kind, asynchronous, stream);
 }
-cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dpitch, const void* src, size_t spitch,
-                                   size_t width, size_t height, cudaMemcpyKind kind,
-                                   cudaStream_t stream) {
-  return copy_rectangle(dst, dpitch, src, spitch, width, height, kind, asynchronous,
-                        per_thread(stream));
-}
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
   return copy_box(p, synchronous, nullptr);
@@ -240,9 +230,6 @@ cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* p) {
 }
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
   return copy_box(p, asynchronous, stream);
-}
-cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* p, cudaStream_t stream) {
-  return copy_box(p, asynchronous, per_thread(stream));
 }
 
 cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms* p) {
@@ -254,9 +241,6 @@ cudaError_t cudaMemcpy3DPeer_ptds(const cudaMemcpy3DPeerParms* p) {
 cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
   return copy_box(p, asynchronous, stream);
 }
-cudaError_t cudaMemcpy3DPeerAsync_ptsz(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
-  return copy_box(p, asynchronous, per_thread(stream));
-}
 
 cudaError_t cudaMemset(void* devPtr, int value, size_t count) {
   return fill_row(devPtr, value, count, synchronous, nullptr);
@@ -266,9 +250,6 @@ cudaError_t cudaMemset_ptds(void* devPtr, int value, size_t count) {
 }
 cudaError_t cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {
   return fill_row(devPtr, value, count, asynchronous, stream);
-}
-cudaError_t cudaMemsetAsync_ptsz(void* devPtr, int value, size_t count, cudaStream_t stream) {
-  return fill_row(devPtr, value, count, asynchronous, per_thread(stream));
 }
 
 cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, size_t height) {
@@ -281,10 +262,6 @@ cudaError_t cudaMemset2DAsync(void* devPtr, size_t pitch, int value, size_t widt
                               cudaStream_t stream) {
   return fill_rows(devPtr, pitch, value, width, height, asynchronous, stream);
 }
-cudaError_t cudaMemset2DAsync_ptsz(void* devPtr, size_t pitch, int value, size_t width,
-                                   size_t height, cudaStream_t stream) {
-  return fill_rows(devPtr, pitch, value, width, height, asynchronous, per_thread(stream));
-}
 
 cudaError_t cudaMemset3D(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent) {
   return fill_box(pitchedDevPtr, value, extent, synchronous, nullptr);
@@ -295,8 +272,4 @@ cudaError_t cudaMemset3D_ptds(cudaPitchedPtr pitchedDevPtr, int value, cudaExten
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent,
                               cudaStream_t stream) {
   return fill_box(pitchedDevPtr, value, extent, asynchronous, stream);
-}
-cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent,
-                                   cudaStream_t stream) {
-  return fill_box(pitchedDevPtr, value, extent, asynchronous, per_thread(stream));
 }

@@ -114,22 +114,12 @@ cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
 cudaError_t cudaMallocAsync(void** devPtr, size_t size, cudaStream_t hStream) {
   return allocate_async(devPtr, size, hStream);
 }
-cudaError_t cudaMallocAsync_ptsz(void** devPtr, size_t size, cudaStream_t hStream) {
-  return allocate_async(devPtr, size, per_thread(hStream));
-}
 cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPool,
                                     cudaStream_t stream) {
   return allocate_from_pool(ptr, size, memPool, stream);
 }
-cudaError_t cudaMallocFromPoolAsync_ptsz(void** ptr, size_t size, cudaMemPool_t memPool,
-                                         cudaStream_t stream) {
-  return allocate_from_pool(ptr, size, memPool, per_thread(stream));
-}
 cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream) {
   return free_async(devPtr, hStream);
-}
-cudaError_t cudaFreeAsync_ptsz(void* devPtr, cudaStream_t hStream) {
-  return free_async(devPtr, per_thread(hStream));
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {

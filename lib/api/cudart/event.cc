@@ -15,16 +15,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return with_context([&] { return cuEventRecord(event, stream); });
 }
-cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
-  return with_context([&] { return cuEventRecord_ptsz(event, stream); });
-}
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
   return with_context([&] { return cuEventRecordWithFlags(event, stream, flags); });
-}
-cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
-                                          unsigned int flags) {
-  return with_context([&] { return cuEventRecordWithFlags_ptsz(event, stream, flags); });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {

@@ -260,15 +260,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return with_context([&] { return cuGraphLaunch(graphExec, stream); });
 }
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream) {
-  return with_context([&] { return cuGraphLaunch_ptsz(graphExec, stream); });
-}
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return with_context([&] { return cuGraphUpload(graphExec, stream); });
-}
-cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream) {
-  return with_context([&] { return cuGraphUpload_ptsz(graphExec, stream); });
 }
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,

@@ -231,18 +231,10 @@ cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void
                              size_t sharedMem, cudaStream_t stream) {
   return launch(func, gridDim, blockDim, args, sharedMem, stream);
 }
-cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
-                                  size_t sharedMem, cudaStream_t stream) {
-  return launch(func, gridDim, blockDim, args, sharedMem, per_thread(stream));
-}
 
 cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args,
                                         size_t sharedMem, cudaStream_t stream) {
   return launch_cooperatively(func, gridDim, blockDim, args, sharedMem, stream);
-}
-cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim,
-                                             void** args, size_t sharedMem, cudaStream_t stream) {
-  return launch_cooperatively(func, gridDim, blockDim, args, sharedMem, per_thread(stream));
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {

@@ -65,25 +65,13 @@ cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, cudaMemLocati
                                  unsigned int flags, cudaStream_t stream) {
   return prefetch(devPtr, count, location, flags, stream);
 }
-cudaError_t cudaMemPrefetchAsync_ptsz(const void* devPtr, size_t count, cudaMemLocation location,
-                                      unsigned int flags, cudaStream_t stream) {
-  return prefetch(devPtr, count, location, flags, per_thread(stream));
-}
 cudaError_t cudaMemPrefetchAsync_v2(const void* devPtr, size_t count, cudaMemLocation location,
                                     unsigned int flags, cudaStream_t stream) {
   return prefetch(devPtr, count, location, flags, stream);
 }
-cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void* devPtr, size_t count, cudaMemLocation location,
-                                         unsigned int flags, cudaStream_t stream) {
-  return prefetch(devPtr, count, location, flags, per_thread(stream));
-}
 cudaError_t cudaMemPrefetchAsync_v1(const void* devPtr, size_t count, int dstDevice,
                                     cudaStream_t stream) {
   return prefetch(devPtr, count, dstDevice, stream);
-}
-cudaError_t cudaMemPrefetchAsync_v1_ptsz(const void* devPtr, size_t count, int dstDevice,
-                                         cudaStream_t stream) {
-  return prefetch(devPtr, count, dstDevice, per_thread(stream));
 }
 
 cudaError_t cudaMemPrefetchBatchAsync(void** dptrs, size_t* sizes, size_t count,
@@ -93,21 +81,10 @@ cudaError_t cudaMemPrefetchBatchAsync(void** dptrs, size_t* sizes, size_t count,
   return prefetch_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
                         stream);
 }
-cudaError_t cudaMemPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
-                                           cudaMemLocation* prefetchLocs, size_t* prefetchLocIdxs,
-                                           size_t numPrefetchLocs, unsigned long long flags,
-                                           cudaStream_t stream) {
-  return prefetch_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
-                        per_thread(stream));
-}
 
 cudaError_t cudaMemDiscardBatchAsync(void** dptrs, size_t* sizes, size_t count,
                                      unsigned long long flags, cudaStream_t stream) {
   return discard_batch(dptrs, sizes, count, flags, stream);
-}
-cudaError_t cudaMemDiscardBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
-                                          unsigned long long flags, cudaStream_t stream) {
-  return discard_batch(dptrs, sizes, count, flags, per_thread(stream));
 }
 
 cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** dptrs, size_t* sizes, size_t count,
@@ -116,13 +93,4 @@ cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** dptrs, size_t* sizes, siz
                                                 unsigned long long flags, cudaStream_t stream) {
   return discard_and_prefetch_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
                                     numPrefetchLocs, flags, stream);
-}
-cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
-                                                     cudaMemLocation* prefetchLocs,
-                                                     size_t* prefetchLocIdxs,
-                                                     size_t numPrefetchLocs,
-                                                     unsigned long long flags,
-                                                     cudaStream_t stream) {
-  return discard_and_prefetch_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
-                                    numPrefetchLocs, flags, per_thread(stream));
 }

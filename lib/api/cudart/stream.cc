@@ -58,75 +58,42 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPr
 cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int* priority) {
   return with_context([&] { return cuStreamGetPriority(hStream, priority); });
 }
-cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int* priority) {
-  return with_context([&] { return cuStreamGetPriority_ptsz(hStream, priority); });
-}
 
 cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
   return with_context([&] { return cuStreamGetFlags(hStream, flags); });
-}
-cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int* flags) {
-  return with_context([&] { return cuStreamGetFlags_ptsz(hStream, flags); });
 }
 
 cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) {
   return with_context([&] { return cuStreamGetId(hStream, streamId); });
 }
-cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream, unsigned long long* streamId) {
-  return with_context([&] { return cuStreamGetId_ptsz(hStream, streamId); });
-}
 
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
   return with_context([&] { return cuStreamGetDevice(hStream, device); });
-}
-cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int* device) {
-  return with_context([&] { return cuStreamGetDevice_ptsz(hStream, device); });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return with_context([&] { return cuStreamQuery(stream); });
 }
-cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) {
-  return with_context([&] { return cuStreamQuery_ptsz(stream); });
-}
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return with_context([&] { return cuStreamSynchronize(stream); });
 }
-cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) {
-  return with_context([&] { return cuStreamSynchronize_ptsz(stream); });
-}
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   return with_context([&] { return cuStreamWaitEvent(stream, event, flags); });
-}
-cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
-  return with_context([&] { return cuStreamWaitEvent_ptsz(stream, event, flags); });
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void* userData, unsigned int flags) {
   return add_callback(cuStreamAddCallback, stream, callback, userData, flags);
 }
-cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback,
-                                       void* userData, unsigned int flags) {
-  return add_callback(cuStreamAddCallback_ptsz, stream, callback, userData, flags);
-}
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
   return with_context([&] { return cuLaunchHostFunc(stream, fn, userData); });
-}
-cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
-  return with_context([&] { return cuLaunchHostFunc_ptsz(stream, fn, userData); });
 }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length,
                                      unsigned int flags) {
   return with_context(
       [&] { return cuStreamAttachMemAsync(stream, address_of(devPtr), length, flags); });
-}
-cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void* devPtr, size_t length,
-                                          unsigned int flags) {
-  return with_context(
-      [&] { return cuStreamAttachMemAsync_ptsz(stream, address_of(devPtr), length, flags); });
 }

@@ -4,6 +4,7 @@
 
 #include "api/compiler_exports.h"
 #include "api/cudart/entry.h"
+#include "api/entry.h"
 #include "api/exports.h"
 #include "api/registered_code.h"
 
@@ -99,9 +100,7 @@ cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* src, size_t 
 }
 cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void* symbol, const void* src, size_t count,
                                          size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_to(symbol, count, offset, kind, [&](void* address) {
-    return cudaMemcpyAsync_ptsz(address, src, count, kind, stream);
-  });
+  return cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, per_thread(stream));
 }
 
 cudaError_t cudaMemcpyFromSymbol(void* dst, const void* symbol, size_t count, size_t offset,
@@ -123,7 +122,5 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* dst, const void* symbol, size_t coun
 cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void* dst, const void* symbol, size_t count,
                                            size_t offset, cudaMemcpyKind kind,
                                            cudaStream_t stream) {
-  return copy_from(symbol, count, offset, kind, [&](const void* address) {
-    return cudaMemcpyAsync_ptsz(dst, address, count, kind, stream);
-  });
+  return cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, per_thread(stream));
 }

@@ -81,31 +81,18 @@ CUresult tell(CUstream argument, const Outputs& outputs, const char* call = __bu
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
   return begin(hStream, mode);
 }
-CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode) {
-  return begin(per_thread(hStream), mode);
-}
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
   return end(hStream, phGraph);
-}
-CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph* phGraph) {
-  return end(per_thread(hStream), phGraph);
 }
 
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
   return tell(hStream, {captureStatus});
 }
-CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  return tell(per_thread(hStream), {captureStatus});
-}
 
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                 cuuint64_t* id_out) {
   return tell(hStream, {captureStatus_out, id_out});
-}
-CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                     cuuint64_t* id_out) {
-  return tell(per_thread(hStream), {captureStatus_out, id_out});
 }
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                    cuuint64_t* id_out, CUgraph* graph_out,
@@ -114,13 +101,6 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* capt
   return tell(hStream, {captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
                         numDependencies_out});
 }
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                        cuuint64_t* id_out, CUgraph* graph_out,
-                                        const CUgraphNode** dependencies_out,
-                                        size_t* numDependencies_out) {
-  return tell(per_thread(hStream), {captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
-                                    numDependencies_out});
-}
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                    cuuint64_t* id_out, CUgraph* graph_out,
                                    const CUgraphNode** dependencies_out,
@@ -128,14 +108,6 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* capt
                                    size_t* numDependencies_out) {
   return tell(hStream, {captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
                         numDependencies_out});
-}
-CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                        cuuint64_t* id_out, CUgraph* graph_out,
-                                        const CUgraphNode** dependencies_out,
-                                        const CUgraphEdgeData** edgeData_out,
-                                        size_t* numDependencies_out) {
-  return tell(per_thread(hStream), {captureStatus_out, id_out, graph_out, dependencies_out,
-                                    edgeData_out, numDependencies_out});
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

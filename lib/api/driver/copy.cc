@@ -225,9 +225,6 @@ CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
   return copy_any(dst, src, ByteCount, asynchronous, hStream);
 }
-CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-  return copy_any(dst, src, ByteCount, asynchronous, per_thread(hStream));
-}
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
   return copy_to_device(dstDevice, srcHost, ByteCount, synchronous, nullptr);
@@ -238,10 +235,6 @@ CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void* srcHost, size_t
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
                               CUstream hStream) {
   return copy_to_device(dstDevice, srcHost, ByteCount, asynchronous, hStream);
-}
-CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
-                                   CUstream hStream) {
-  return copy_to_device(dstDevice, srcHost, ByteCount, asynchronous, per_thread(hStream));
 }
 
 CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
@@ -254,10 +247,6 @@ CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteC
                               CUstream hStream) {
   return copy_to_host(dstHost, srcDevice, ByteCount, asynchronous, hStream);
 }
-CUresult cuMemcpyDtoHAsync_v2_ptsz(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-                                   CUstream hStream) {
-  return copy_to_host(dstHost, srcDevice, ByteCount, asynchronous, per_thread(hStream));
-}
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
   return copy_in_devices(dstDevice, srcDevice, ByteCount, synchronous, nullptr);
@@ -268,10 +257,6 @@ CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                               CUstream hStream) {
   return copy_in_devices(dstDevice, srcDevice, ByteCount, asynchronous, hStream);
-}
-CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-                                   CUstream hStream) {
-  return copy_in_devices(dstDevice, srcDevice, ByteCount, asynchronous, per_thread(hStream));
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
@@ -289,11 +274,6 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
   return copy_between(dstDevice, dstContext, srcDevice, srcContext, ByteCount, asynchronous,
                       hStream);
 }
-CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                                CUcontext srcContext, size_t ByteCount, CUstream hStream) {
-  return copy_between(dstDevice, dstContext, srcDevice, srcContext, ByteCount, asynchronous,
-                      per_thread(hStream));
-}
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D_v2* pCopy) {
   return copy_rectangle(pCopy, synchronous, nullptr);
@@ -303,9 +283,6 @@ CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D_v2* pCopy) {
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D_v2* pCopy, CUstream hStream) {
   return copy_rectangle(pCopy, asynchronous, hStream);
-}
-CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2* pCopy, CUstream hStream) {
-  return copy_rectangle(pCopy, asynchronous, per_thread(hStream));
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D_v2* pCopy) {
@@ -324,9 +301,6 @@ CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D_v2* pCopy) {
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D_v2* pCopy, CUstream hStream) {
   return copy_box(pCopy, asynchronous, hStream);
 }
-CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D_v2* pCopy, CUstream hStream) {
-  return copy_box(pCopy, asynchronous, per_thread(hStream));
-}
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER_v1* pCopy) {
   return copy_box(pCopy, synchronous, nullptr);
@@ -336,7 +310,4 @@ CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER_v1* pCopy) {
 }
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER_v1* pCopy, CUstream hStream) {
   return copy_box(pCopy, asynchronous, hStream);
-}
-CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER_v1* pCopy, CUstream hStream) {
-  return copy_box(pCopy, asynchronous, per_thread(hStream));
 }

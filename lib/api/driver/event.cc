@@ -152,14 +152,8 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
   return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
 }
-CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream) {
-  return record(hEvent, per_thread(hStream), CU_EVENT_RECORD_DEFAULT);
-}
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
   return record(hEvent, hStream, flags);
-}
-CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags) {
-  return record(hEvent, per_thread(hStream), flags);
 }
 
 CUresult cuEventQuery(CUevent hEvent) {

@@ -45,9 +45,6 @@ CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
   return fill_row(dstDevice, uc, N, asynchronous, hStream);
 }
-CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-  return fill_row(dstDevice, uc, N, asynchronous, per_thread(hStream));
-}
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
                          size_t Height) {
@@ -61,10 +58,6 @@ CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char
                            size_t Height, CUstream hStream) {
   return fill_rows(dstDevice, dstPitch, uc, Width, Height, asynchronous, hStream);
 }
-CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-                                size_t Width, size_t Height, CUstream hStream) {
-  return fill_rows(dstDevice, dstPitch, uc, Width, Height, asynchronous, per_thread(hStream));
-}
 
 CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
   return fill_row(dstDevice, us, N, synchronous, nullptr);
@@ -74,10 +67,6 @@ CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 }
 CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
   return fill_row(dstDevice, us, N, asynchronous, hStream);
-}
-CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N,
-                               CUstream hStream) {
-  return fill_row(dstDevice, us, N, asynchronous, per_thread(hStream));
 }
 
 CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
@@ -92,10 +81,6 @@ CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned sho
                             size_t Height, CUstream hStream) {
   return fill_rows(dstDevice, dstPitch, us, Width, Height, asynchronous, hStream);
 }
-CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
-                                 size_t Width, size_t Height, CUstream hStream) {
-  return fill_rows(dstDevice, dstPitch, us, Width, Height, asynchronous, per_thread(hStream));
-}
 
 CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
   return fill_row(dstDevice, ui, N, synchronous, nullptr);
@@ -105,9 +90,6 @@ CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
 }
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
   return fill_row(dstDevice, ui, N, asynchronous, hStream);
-}
-CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
-  return fill_row(dstDevice, ui, N, asynchronous, per_thread(hStream));
 }
 
 CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
@@ -121,8 +103,4 @@ CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned 
 CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
                             size_t Height, CUstream hStream) {
   return fill_rows(dstDevice, dstPitch, ui, Width, Height, asynchronous, hStream);
-}
-CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
-                                 size_t Width, size_t Height, CUstream hStream) {
-  return fill_rows(dstDevice, dstPitch, ui, Width, Height, asynchronous, per_thread(hStream));
 }

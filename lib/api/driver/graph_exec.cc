@@ -91,15 +91,9 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   return launch(hGraphExec, hStream);
 }
-CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-  return launch(hGraphExec, per_thread(hStream));
-}
 
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
   return upload(hGraphExec, hStream);
-}
-CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-  return upload(hGraphExec, per_thread(hStream));
 }
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,

@@ -203,22 +203,12 @@ CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessD
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   return allocate(dptr, bytesize, hStream, std::nullopt);
 }
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return allocate(dptr, bytesize, per_thread(hStream), std::nullopt);
-}
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                  CUstream hStream) {
   return allocate(dptr, bytesize, hStream, pool);
 }
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
-                                      CUstream hStream) {
-  return allocate(dptr, bytesize, per_thread(hStream), pool);
-}
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return free_in_order(dptr, hStream);
-}
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
-  return free_in_order(dptr, per_thread(hStream));
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {

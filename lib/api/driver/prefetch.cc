@@ -252,17 +252,9 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice
                             CUstream hStream) {
   return prefetch(devPtr, count, dstDevice, 0, hStream);
 }
-CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
-                                 CUstream hStream) {
-  return prefetch(devPtr, count, dstDevice, 0, per_thread(hStream));
-}
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
                                unsigned int flags, CUstream hStream) {
   return prefetch(devPtr, count, location, flags, hStream);
-}
-CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-                                    unsigned int flags, CUstream hStream) {
-  return prefetch(devPtr, count, location, flags, per_thread(hStream));
 }
 
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
@@ -272,21 +264,10 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count
   return run_batch(PrefetchKind::prefetch, dptrs, sizes, count,
                    {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, hStream);
 }
-CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
-                                      CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
-                                      size_t numPrefetchLocs, unsigned long long flags,
-                                      CUstream hStream) {
-  return run_batch(PrefetchKind::prefetch, dptrs, sizes, count,
-                   {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, per_thread(hStream));
-}
 
 CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                 unsigned long long flags, CUstream hStream) {
   return run_batch(PrefetchKind::discard, dptrs, sizes, count, {}, flags, hStream);
-}
-CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
-                                     unsigned long long flags, CUstream hStream) {
-  return run_batch(PrefetchKind::discard, dptrs, sizes, count, {}, flags, per_thread(hStream));
 }
 
 CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
@@ -295,11 +276,4 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, si
                                            CUstream hStream) {
   return run_batch(PrefetchKind::discard_and_prefetch, dptrs, sizes, count,
                    {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, hStream);
-}
-CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
-                                                CUmemLocation* prefetchLocs,
-                                                size_t* prefetchLocIdxs, size_t numPrefetchLocs,
-                                                unsigned long long flags, CUstream hStream) {
-  return run_batch(PrefetchKind::discard_and_prefetch, dptrs, sizes, count,
-                   {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, per_thread(hStream));
 }

@@ -280,96 +280,54 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
 CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
   return get_priority(hStream, priority);
 }
-CUresult cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
-  return get_priority(per_thread(hStream), priority);
-}
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
   return get_flags(hStream, flags);
-}
-CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int* flags) {
-  return get_flags(per_thread(hStream), flags);
 }
 
 CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
   return get_id(hStream, streamId);
 }
-CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId) {
-  return get_id(per_thread(hStream), streamId);
-}
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
   return get_device(hStream, device);
-}
-CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice* device) {
-  return get_device(per_thread(hStream), device);
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   return get_context(hStream, pctx);
 }
-CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) {
-  return get_context(per_thread(hStream), pctx);
-}
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   return get_context(hStream, pCtx, pGreenCtx);
-}
-CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-  return get_context(per_thread(hStream), pCtx, pGreenCtx);
 }
 
 CUresult cuStreamQuery(CUstream hStream) {
   return query(hStream);
 }
-CUresult cuStreamQuery_ptsz(CUstream hStream) {
-  return query(per_thread(hStream));
-}
 
 CUresult cuStreamSynchronize(CUstream hStream) {
   return synchronize(hStream);
 }
-CUresult cuStreamSynchronize_ptsz(CUstream hStream) {
-  return synchronize(per_thread(hStream));
-}
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   return wait_event(hStream, hEvent, Flags);
-}
-CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags) {
-  return wait_event(per_thread(hStream), hEvent, Flags);
 }
 
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
                              unsigned int flags) {
   return add_callback(hStream, callback, userData, flags);
 }
-CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData,
-                                  unsigned int flags) {
-  return add_callback(per_thread(hStream), callback, userData, flags);
-}
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
                                 unsigned int flags) {
   return attach(hStream, dptr, length, flags);
 }
-CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length,
-                                     unsigned int flags) {
-  return attach(per_thread(hStream), dptr, length, flags);
-}
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   return launch_host(hStream, fn, userData);
-}
-CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData) {
-  return launch_host(per_thread(hStream), fn, userData);
 }
 
 CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* args,
                             size_t args_size, size_t items) {
   return launch(stream, kernel, args, args_size, items);
-}
-CUresult wherryLaunchKernel_ptsz(CUstream stream, wherryKernel kernel, const void* args,
-                                 size_t args_size, size_t items) {
-  return launch(per_thread(stream), kernel, args, args_size, items);
 }

@@ -9,10 +9,6 @@ CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, si
                       size_t items) {
   return wherryLaunchKernel(stream, kernel, args, args_size, items);
 }
-CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                           size_t items) {
-  return wherryLaunchKernel_ptsz(stream, kernel, args, args_size, items);
-}
 CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
   return wherryGetPageState(address, info);
 }
