@@ -12,28 +12,6 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult create(CUevent* phEvent, unsigned flags, const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
-    constexpr unsigned known =
-        CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
-    const bool timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
-    if (phEvent == nullptr) return refuse_null("phEvent");
-    if ((flags & ~known) != 0) return refuse_bits(flags, known, "Flags");
-    if (shared && timed)
-      return fail(CUDA_ERROR_INVALID_VALUE,
-                  "Flags is {:#x}: an event for other processes measures no time; add "
-                  "CU_EVENT_DISABLE_TIMING",
-                  flags);
-    std::shared_ptr<Context> context;
-    const CUresult found = find_working(driver, context);
-    if (found != CUDA_SUCCESS) return found;
-    *phEvent =
-        driver.create_event(context, flags, shared ? std::make_shared<SharedEvent>() : nullptr);
-    return CUDA_SUCCESS;
-  });
-}
-
 CUresult destroy(CUevent handle, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
     return driver.destroy_event(handle) ? CUDA_SUCCESS : refuse_handle(handle);
@@ -145,8 +123,26 @@ CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end,
 
 }  // namespace
 
-CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
-  return create(phEvent, Flags);
+CUresult cuEventCreate(CUevent* phEvent, unsigned flags) {
+  return enter([&](Driver& driver) {
+    constexpr unsigned known =
+        CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+    const bool timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+    if (phEvent == nullptr) return refuse_null("phEvent");
+    if ((flags & ~known) != 0) return refuse_bits(flags, known, "Flags");
+    if (shared && timed)
+      return fail(CUDA_ERROR_INVALID_VALUE,
+                  "Flags is {:#x}: an event for other processes measures no time; add "
+                  "CU_EVENT_DISABLE_TIMING",
+                  flags);
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    *phEvent =
+        driver.create_event(context, flags, shared ? std::make_shared<SharedEvent>() : nullptr);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {

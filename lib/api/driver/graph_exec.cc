@@ -42,16 +42,6 @@ CUresult launch(CUgraphExec handle, CUstream argument, const char* call = __buil
       call);
 }
 
-CUresult upload(CUgraphExec handle, CUstream argument, const char* call = __builtin_FUNCTION()) {
-  return enter_exec(
-      handle,
-      [&](Driver& driver, GraphExec&) {
-        StreamHandle stream;
-        return find_working_stream(driver, argument, stream);
-      },
-      call);
-}
-
 }  // namespace
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
@@ -92,8 +82,11 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   return launch(hGraphExec, hStream);
 }
 
-CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
-  return upload(hGraphExec, hStream);
+CUresult cuGraphUpload(CUgraphExec handle, CUstream hStream) {
+  return enter_exec(handle, [&](Driver& driver, GraphExec&) {
+    StreamHandle stream;
+    return find_working_stream(driver, hStream, stream);
+  });
 }
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,

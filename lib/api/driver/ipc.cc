@@ -8,19 +8,6 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address,
-                    const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
-    const CUresult working = check_working(driver);
-    if (working != CUDA_SUCCESS) return working;
-    if (handle == nullptr) return refuse_null("pHandle");
-    OfferHandle offer;
-    const CUresult offered = driver.offers().offer(address, MemoryKind::device, offer);
-    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcMemHandle>(offer);
-    return offered;
-  });
-}
-
 CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags,
                      const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
@@ -37,8 +24,35 @@ CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigne
   });
 }
 
-CUresult close_memory(CUdeviceptr address, const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
+// A handle of no event has another error code than a handle of no memory.
+CUresult as_of_event(CUresult found) {
+  return found == CUDA_ERROR_INVALID_VALUE ? fail_instead(found, CUDA_ERROR_MAP_FAILED) : found;
+}
+
+}  // namespace
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    if (handle == nullptr) return refuse_null("pHandle");
+    OfferHandle offer;
+    const CUresult offered = driver.offers().offer(address, MemoryKind::device, offer);
+    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcMemHandle>(offer);
+    return offered;
+  });
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open_memory(pdptr, handle, Flags);
+}
+// The variant from before the driver counted how often a handle is open; the signature is the same.
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open_memory(pdptr, handle, Flags);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  return enter([&](Driver& driver) {
     const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     std::optional<ImportedMemory::Import> last;
@@ -49,9 +63,8 @@ CUresult close_memory(CUdeviceptr address, const char* call = __builtin_FUNCTION
   });
 }
 
-CUresult get_event(CUipcEventHandle* handle, CUevent event,
-                   const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
+CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
+  return enter([&](Driver& driver) {
     if (handle == nullptr) return refuse_null("pHandle");
     const auto found = driver.find_event(event);
     if (!found) return refuse_handle(event);
@@ -71,15 +84,8 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event,
     return CUDA_SUCCESS;
   });
 }
-
-// A handle of no event has another error code than a handle of no memory.
-CUresult as_of_event(CUresult found) {
-  return found == CUDA_ERROR_INVALID_VALUE ? fail_instead(found, CUDA_ERROR_MAP_FAILED) : found;
-}
-
-CUresult open_event(CUevent* event, const CUipcEventHandle& handle,
-                    const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
+CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
+  return enter([&](Driver& driver) {
     if (event == nullptr) return refuse_null("phEvent");
     std::shared_ptr<Context> context;
     const CUresult working = find_working(driver, context);
@@ -100,29 +106,4 @@ CUresult open_event(CUevent* event, const CUipcEventHandle& handle,
     *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
     return CUDA_SUCCESS;
   });
-}
-
-}  // namespace
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
-  return get_memory(pHandle, dptr);
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-  return open_memory(pdptr, handle, Flags);
-}
-// The variant from before the driver counted how often a handle is open; the signature is the same.
-CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-  return open_memory(pdptr, handle, Flags);
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
-  return close_memory(dptr);
-}
-
-CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
-  return get_event(pHandle, event);
-}
-CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
-  return open_event(phEvent, handle);
 }

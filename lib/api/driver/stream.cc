@@ -60,35 +60,6 @@ CUresult tell(CUstream argument, const char* name, Value* value, const Body& bod
   });
 }
 
-CUresult get_priority(CUstream argument, int* priority, const char* call = __builtin_FUNCTION()) {
-  return tell(
-      argument, "priority", priority,
-      [](const StreamHandle& handle) { return handle.stream->priority(); }, call);
-}
-
-CUresult get_flags(CUstream argument, unsigned* flags, const char* call = __builtin_FUNCTION()) {
-  return tell(
-      argument, "flags", flags,
-      [](const StreamHandle& handle) -> unsigned {
-        return handle.stream->kind() == StreamKind::non_blocking ? CU_STREAM_NON_BLOCKING
-                                                                 : CU_STREAM_DEFAULT;
-      },
-      call);
-}
-
-CUresult get_id(CUstream argument, unsigned long long* id,
-                const char* call = __builtin_FUNCTION()) {
-  return tell(
-      argument, "streamId", id, [](const StreamHandle& handle) { return handle.stream->id(); },
-      call);
-}
-
-CUresult get_device(CUstream argument, CUdevice* device, const char* call = __builtin_FUNCTION()) {
-  return tell(
-      argument, "device", device,
-      [](const StreamHandle& handle) { return handle.context->device.ordinal; }, call);
-}
-
 CUresult get_context(CUstream argument, CUcontext* context,
                      const char* call = __builtin_FUNCTION()) {
   return tell(
@@ -115,26 +86,6 @@ CUresult query(CUstream argument, const char* call = __builtin_FUNCTION()) {
       call);
 }
 
-CUresult synchronize(CUstream argument, const char* call = __builtin_FUNCTION()) {
-  return enter_stream(
-      argument,
-      [](DeviceEngine& engine, const StreamHandle& handle) {
-        return waited(engine.wait(handle.stream));
-      },
-      call);
-}
-
-CUresult launch_host(CUstream argument, CUhostFn function, void* data,
-                     const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
-    WorkStream stream;
-    const CUresult found = find_work_stream(driver, argument, stream);
-    if (found != CUDA_SUCCESS) return found;
-    if (function == nullptr) return refuse_null("fn");
-    return give(driver, stream, CU_GRAPH_NODE_TYPE_HOST, host_work(function, data));
-  });
-}
-
 CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, unsigned flags,
                       const char* call = __builtin_FUNCTION()) {
   return enter_stream(
@@ -147,27 +98,6 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
         }));
       },
       call);
-}
-
-CUresult wait_event(CUstream argument, CUevent event, unsigned flags,
-                    const char* call = __builtin_FUNCTION()) {
-  return enter(call, [&](Driver& driver) {
-    if (flags != CU_EVENT_WAIT_DEFAULT && flags != CU_EVENT_WAIT_EXTERNAL)
-      return refuse_bits(flags, CU_EVENT_WAIT_EXTERNAL, "Flags");
-    WorkStream stream;
-    const CUresult found = find_work_stream(driver, argument, stream);
-    if (found != CUDA_SUCCESS) return found;
-    const auto waited_for = driver.find_event(event);
-    if (!waited_for) return refuse_handle(event);
-    const bool is_external = flags == CU_EVENT_WAIT_EXTERNAL;
-    if (is_external && !stream.is_captured) return refuse_external("CU_EVENT_WAIT_EXTERNAL");
-    if (!is_external) {
-      if (const auto moment = waited_for->last_captured())
-        return driver.captures().join(stream, *moment);
-      if (stream.is_captured) return driver.captures().refuse_outside(stream);
-    }
-    return give(driver, stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT, wait_work(waited_for));
-  });
 }
 
 // If devices and the host can access memory concurrently, an attachment changes nothing: it is only
@@ -278,19 +208,25 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
-  return get_priority(hStream, priority);
+  return tell(hStream, "priority", priority,
+              [](const StreamHandle& handle) { return handle.stream->priority(); });
 }
 
-CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
-  return get_flags(hStream, flags);
+CUresult cuStreamGetFlags(CUstream hStream, unsigned* flags) {
+  return tell(hStream, "flags", flags, [](const StreamHandle& handle) -> unsigned {
+    return handle.stream->kind() == StreamKind::non_blocking ? CU_STREAM_NON_BLOCKING
+                                                             : CU_STREAM_DEFAULT;
+  });
 }
 
-CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
-  return get_id(hStream, streamId);
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* id) {
+  return tell(hStream, "streamId", id,
+              [](const StreamHandle& handle) { return handle.stream->id(); });
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
-  return get_device(hStream, device);
+  return tell(hStream, "device", device,
+              [](const StreamHandle& handle) { return handle.context->device.ordinal; });
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
@@ -306,11 +242,29 @@ CUresult cuStreamQuery(CUstream hStream) {
 }
 
 CUresult cuStreamSynchronize(CUstream hStream) {
-  return synchronize(hStream);
+  return enter_stream(hStream, [](DeviceEngine& engine, const StreamHandle& handle) {
+    return waited(engine.wait(handle.stream));
+  });
 }
 
-CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
-  return wait_event(hStream, hEvent, Flags);
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent event, unsigned flags) {
+  return enter([&](Driver& driver) {
+    if (flags != CU_EVENT_WAIT_DEFAULT && flags != CU_EVENT_WAIT_EXTERNAL)
+      return refuse_bits(flags, CU_EVENT_WAIT_EXTERNAL, "Flags");
+    WorkStream stream;
+    const CUresult found = find_work_stream(driver, hStream, stream);
+    if (found != CUDA_SUCCESS) return found;
+    const auto waited_for = driver.find_event(event);
+    if (!waited_for) return refuse_handle(event);
+    const bool is_external = flags == CU_EVENT_WAIT_EXTERNAL;
+    if (is_external && !stream.is_captured) return refuse_external("CU_EVENT_WAIT_EXTERNAL");
+    if (!is_external) {
+      if (const auto moment = waited_for->last_captured())
+        return driver.captures().join(stream, *moment);
+      if (stream.is_captured) return driver.captures().refuse_outside(stream);
+    }
+    return give(driver, stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT, wait_work(waited_for));
+  });
 }
 
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
@@ -323,8 +277,14 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
   return attach(hStream, dptr, length, flags);
 }
 
-CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
-  return launch_host(hStream, fn, userData);
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn function, void* data) {
+  return enter([&](Driver& driver) {
+    WorkStream stream;
+    const CUresult found = find_work_stream(driver, hStream, stream);
+    if (found != CUDA_SUCCESS) return found;
+    if (function == nullptr) return refuse_null("fn");
+    return give(driver, stream, CU_GRAPH_NODE_TYPE_HOST, host_work(function, data));
+  });
 }
 
 CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* args,
