@@ -1,161 +1,39 @@
 #include "base/lock_order.h"
 
+#include <cstddef>
+
 namespace wherry::impl {
+namespace {
+
+enum class Right {
+  none,
+  waits,
+  forks,
+};
+
+struct LockRow {
+  const char* name;
+  Right right;
+};
+
+constexpr LockRow locks[] = {
+#define LOCK(name, right) {#name, Right::right},
+#include "base/lock_table.inc"
+#undef LOCK
+};
+
+const LockRow& row_of(LockOrder order) {
+  return locks[static_cast<std::size_t>(order)];
+}
+
+}  // namespace
+
+bool may_wait_under(LockOrder order) {
+  return row_of(order).right != Right::none;
+}
 
 const char* name_of(LockOrder order) {
-  switch (order) {
-    case LockOrder::giving:
-      return "giving";
-    case LockOrder::system_memory:
-      return "system_memory";
-    case LockOrder::registered:
-      return "registered";
-    case LockOrder::live_devices:
-      return "live_devices";
-    case LockOrder::attached_threads:
-      return "attached_threads";
-    case LockOrder::loader:
-      return "loader";
-    case LockOrder::start:
-      return "start";
-    case LockOrder::trace_end:
-      return "trace_end";
-    case LockOrder::policies:
-      return "policies";
-    case LockOrder::reset:
-      return "reset";
-    case LockOrder::device:
-      return "device";
-    case LockOrder::cooperative:
-      return "cooperative";
-    case LockOrder::captures:
-      return "captures";
-    case LockOrder::graph_exec:
-      return "graph_exec";
-    case LockOrder::graph:
-      return "graph";
-    case LockOrder::peers:
-      return "peers";
-    case LockOrder::offers:
-      return "offers";
-    case LockOrder::imported:
-      return "imported";
-    case LockOrder::p2p_pages:
-      return "p2p_pages";
-    case LockOrder::pools:
-      return "pools";
-    case LockOrder::memory_pool:
-      return "memory_pool";
-    case LockOrder::own_libraries:
-      return "own_libraries";
-    case LockOrder::library:
-      return "library";
-    case LockOrder::virtual_memory:
-      return "virtual_memory";
-    case LockOrder::sections:
-      return "sections";
-    case LockOrder::advising:
-      return "advising";
-    case LockOrder::registering:
-      return "registering";
-    case LockOrder::arena:
-      return "arena";
-    case LockOrder::adopted:
-      return "adopted";
-    case LockOrder::annex:
-      return "annex";
-    case LockOrder::leftovers:
-      return "leftovers";
-    case LockOrder::exclusive:
-      return "exclusive";
-    case LockOrder::event:
-      return "event";
-    case LockOrder::engine:
-      return "engine";
-    case LockOrder::launch_board:
-      return "launch_board";
-    case LockOrder::host_functions:
-      return "host_functions";
-    case LockOrder::shared_event:
-      return "shared_event";
-    case LockOrder::recording:
-      return "recording";
-    case LockOrder::handles:
-      return "handles";
-    case LockOrder::audiences:
-      return "audiences";
-    case LockOrder::spare_memory:
-      return "spare_memory";
-    case LockOrder::held_memory:
-      return "held_memory";
-    case LockOrder::records:
-      return "records";
-    case LockOrder::crowds:
-      return "crowds";
-    case LockOrder::addresses:
-      return "addresses";
-    case LockOrder::trace:
-      return "trace";
-    case LockOrder::shown_names:
-      return "shown_names";
-    case LockOrder::marks:
-      return "marks";
-    case LockOrder::recorder:
-      return "recorder";
-    case LockOrder::evictions:
-      return "evictions";
-    case LockOrder::modules:
-      return "modules";
-    case LockOrder::pins:
-      return "pins";
-    case LockOrder::changes:
-      return "changes";
-    case LockOrder::view_changer:
-      return "view_changer";
-    case LockOrder::agent:
-      return "agent";
-    case LockOrder::device_end:
-      return "device_end";
-    case LockOrder::copiers:
-      return "copiers";
-    case LockOrder::blocks:
-      return "blocks";
-    case LockOrder::block:
-      return "block";
-    case LockOrder::temporary_pins:
-      return "temporary_pins";
-    case LockOrder::suspects:
-      return "suspects";
-    case LockOrder::pool:
-      return "pool";
-    case LockOrder::address_space:
-      return "address_space";
-    case LockOrder::advice:
-      return "advice";
-    case LockOrder::view_requests:
-      return "view_requests";
-    case LockOrder::copy_backends:
-      return "copy_backends";
-    case LockOrder::capacity:
-      return "capacity";
-    case LockOrder::scattered_blocks:
-      return "scattered_blocks";
-    case LockOrder::held_blocks:
-      return "held_blocks";
-    case LockOrder::folios:
-      return "folios";
-    case LockOrder::in_flight_transfers:
-      return "in_flight_transfers";
-    case LockOrder::completions:
-      return "completions";
-    case LockOrder::fault_sources:
-      return "fault_sources";
-    case LockOrder::mapper:
-      return "mapper";
-    case LockOrder::protector:
-      return "protector";
-  }
-  return "?";
+  return row_of(order).name;
 }
 
 }  // namespace wherry::impl
