@@ -24,9 +24,10 @@ void check_wait();
 void check_wait_without(LockOrder released);
 // Returns whether the calling thread holds a lock of the fault path.
 bool holds_lock_of_fault_path();
-// Call before the calling thread locks a mutex that has brief readers, to write.
+// Call before the calling thread takes the exclusive lock of a mutex that has brief readers
+// (has_brief_readers()).
 void check_lock_to_write(LockOrder order);
-// Call in a forked child: the calling thread holds no locks.
+// Call in a forked child. From then on the calling thread counts as holding no lock.
 void forget_noted_locks();
 #else
 inline constexpr bool checks_locks = false;

@@ -81,7 +81,8 @@ class FaultService {
   TemporaryPins& temporary_pins() { return temporary_pins_; }
 
  private:
-  // Under the lock of the fault's block, if that is to be had.
+  // Makes one attempt under the lock of the fault's block. In a signal handler it does not wait for
+  // that lock: the outcome is not_here if another thread holds it.
   FaultAttempt attempt(Fault& fault);
   FaultAttempt attempt_locked(Fault& fault, const LockedBlock& block) REQUIRES(block.state.lock);
   // Sets the fault's kind where its source does not know it.

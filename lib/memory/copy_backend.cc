@@ -25,7 +25,7 @@ constexpr unsigned ring_slots = 2;
 // A copy and a punch, or a fetch and a copy.
 constexpr unsigned operations_per_slot = 2;
 
-// Changing a mapping takes longer than copying fewer bytes than this.
+// Fewer bytes are copied without a window: mapping the window would take longer than the copy.
 constexpr std::size_t window_bytes_min = 64 << 10;
 
 // One thread writes to a file, and one waits for it.

@@ -13,7 +13,8 @@ namespace {
 
 // A change can split one mapping in three.
 constexpr std::uint64_t mappings_per_change = 2;
-// Linux takes a while to count a process's mappings.
+// How long changes of a processor's views are declined after one has failed, or after the processor
+// had too many mappings: Linux takes a while to count them.
 constexpr std::uint64_t decline_ns = 100'000'000;
 
 }  // namespace

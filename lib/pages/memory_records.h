@@ -158,8 +158,8 @@ class MemoryRecords {
   std::uint32_t used_ GUARDED_BY(lock_) = 0;           // number of slots that were ever used
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
 
-  // By page: the slots of registered memory of which the page holds several pieces, or held. The
-  // table's entry for the page has crowd_tag then.
+  // Pages that hold, or once held, more than one piece of registered memory: for each the slots of
+  // the records of these pieces. The table's entry for such a page has crowd_tag.
   mutable Mutex crowd_lock_{LockOrder::crowds};
   std::map<std::uintptr_t, std::vector<std::uint32_t>> crowds_ GUARDED_BY(crowd_lock_);
 };

@@ -127,7 +127,7 @@ bool is_refused(const void* memory, std::size_t bytes = length) {
   return ask(memory, bytes, values) == CUDA_ERROR_INVALID_VALUE;
 }
 
-// Which of the pages Linux has mapped.
+// How many of the pages are present in memory.
 std::size_t present_pages(const void* memory, std::size_t bytes = length) {
   std::vector<unsigned char> present(bytes / page);
   expect(::mincore(const_cast<void*>(memory), bytes, present.data()) == 0, "mincore");

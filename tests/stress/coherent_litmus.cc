@@ -114,7 +114,7 @@ TEST_CASE("sampling pages that are prefetched loses and reorders nothing") {
   });
 }
 
-// A sample of a block with one huge entry removes all of it.
+// Sampling removes a page table entry. Where one huge entry maps a block, that unmaps all of it.
 TEST_CASE("sampling whole blocks that are prefetched loses and reorders nothing") {
   require_clean([] {
     Course course{two_coherent,

@@ -45,8 +45,8 @@ std::string error_of(const Session& session, Kernel kernel) {
   return "no error";
 }
 
-// Checks that a kernel that `make` returns for the session fails with the error, and that the log
-// line names the address.
+// Launches the kernel in a fresh process. Checks that it fails with
+// CUDA_ERROR_ILLEGAL_ADDRESS, and that the log line names the address.
 template <typename Kernel>
 void check_refused(std::uintptr_t address, Kernel kernel) {
   const Outcome outcome = with_check("1", [&](const Session& session) {

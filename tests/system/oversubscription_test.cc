@@ -33,8 +33,8 @@ Stage& stage() {
   static Stage the_stage = [] {
     ::setenv("WHERRY_COPIERS", "2", 1);  // one file a pool, see Sampler
     // With mprotect, an access to a block that is a huge page gives access to all of it. So the
-    // replacement sees fewer accesses (docs/decisions/traps.md), and these rates are not reached on
-    // a busy machine.
+    // library sees fewer accesses when it chooses what to evict (docs/decisions/traps.md), and on a
+    // busy machine the share of hits stays below the limits here.
     const char* const trap = std::getenv("WHERRY_TRAP");
     if (trap != nullptr && std::string_view(trap) == "mprotect")
       ::setenv("WHERRY_HUGE_PAGES", "never", 1);

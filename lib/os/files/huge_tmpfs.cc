@@ -24,7 +24,8 @@ struct Attempt {
   uid_t user;
   gid_t group;
   HugeTmpfsFiles made;  // with room for all files: the helper must not allocate
-  // Here, so that this process closes them if the helper is killed.
+  // The helper process shares this process's descriptors, and opens these. They are members, so
+  // that this process closes them if the helper is killed.
   Fd context;
   Fd mount;
 

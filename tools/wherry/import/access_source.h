@@ -20,7 +20,7 @@ struct Access {
   std::uint64_t time_ns = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // not 0; the last byte has an address
-  // Of different spaces, such as processes, equal addresses are different memory.
+  // The address space, for example a process: equal addresses in two spaces are different memory.
   std::uint64_t space = 0;
   std::uint32_t thread = 0;  // 0: unknown
   std::uint32_t name = 0;    // of the thread, in Accesses::names

@@ -84,7 +84,7 @@ tool::RangeNames names_at_the_end(const std::vector<TraceName>& names) {
   std::ranges::stable_sort(ranges, {}, &TraceName::time_ns);
   tool::RangeNames result;
   for (const TraceName* name : ranges) {
-    // Whole pages: memory is where its pages are.
+    // Rounded out to whole pages, because each page has its own location.
     const std::uint64_t start = name->address / impl::page_size * impl::page_size;
     const std::uint64_t bytes = std::min(name->bytes, UINT64_MAX - 2 * impl::page_size);
     result.set(start, impl::round_up(name->address - start + bytes, impl::page_size), name->name);
