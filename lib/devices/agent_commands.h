@@ -136,7 +136,7 @@ class CommandMessage {
     if constexpr (requires { content.used(); })
       return content.used();
     else
-      return sizeof content;
+      return std::is_empty_v<C> ? 0 : sizeof content;
   }
   template <std::size_t Kind>
   std::optional<Command> content(std::size_t bytes) const {

@@ -23,7 +23,10 @@ FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
                                          const FaultGround& ground) {
   const FaultFacts facts = facts_of(fault, block, ground);
   if (fault.in_handler && needs_daemon(fault, block, facts)) return {Outcome::not_here};
-  const FaultPlan plan = this->plan(fault, block, facts);
+  if (const auto wait = wait_before_decision(block.state, facts)) return *hindrance(*wait);
+  const Decision decision = decide(fault, block, facts);
+  if (fault.in_handler && needs_daemon(fault, decision)) return {Outcome::not_here};
+  const FaultPlan plan = plan_for(decision, fault, block, facts);
   if (plan.kind == FaultPlan::Kind::reserve && facts.grain > 1 && !facts.evicted) {
     // Nothing is evicted only because mappings are short.
     fault.constraints.region_only = true;
@@ -33,7 +36,7 @@ FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
   if (fault.in_handler && needs_daemon(fault, block, plan)) return {Outcome::not_here};
   FaultAttempt attempt = execute(fault, block, facts, plan);
   if (attempt.outcome != Outcome::resolved) return attempt;
-  attempt.sweeps = plan.decision.sweeps;
+  attempt.sweeps = decision.sweeps;
   try_again_after_hold(fault, block, plan);
   return attempt;
 }
@@ -46,13 +49,15 @@ bool FaultAttempts::needs_daemon(const Fault& fault, const LockedBlock& block,
          near_owner(fault, block, facts);
 }
 
+bool FaultAttempts::needs_daemon(const Fault& fault, const Decision& decision) const {
+  // Advice may have been given since the first look at it. A request to the copiers needs memory.
+  return effects_.advises() || decision.destination != fault.table || decision.sweeps != 0;
+}
+
 bool FaultAttempts::needs_daemon(const Fault& fault, const LockedBlock& block,
                                  const FaultPlan& plan) const {
   const Decision& decision = plan.decision;
-  // Advice may have been given since the first look at it. A request to the copiers needs memory.
-  if (effects_.advises() || decision.destination != fault.table || decision.sweeps != 0)
-    return true;
-  // So may creating a huge page, entering it, or splitting one.
+  // Creating a huge page, entering it or splitting one may need memory, or other locks.
   if (plan.ends_copies && engine_.must_separate(block, PageMask::of(decision.region))) return true;
   if (plan.kind == FaultPlan::Kind::map)
     return engine_.entries().may_enter_whole(block, fault.table);
@@ -104,7 +109,11 @@ unsigned FaultAttempts::grain_for(Processor table, ProcessorMask residents) cons
 
 FaultPlan FaultAttempts::plan(Fault& fault, const LockedBlock& block, const FaultFacts& facts) {
   if (const auto wait = wait_before_decision(block.state, facts)) return *wait;
-  const Decision decision = decide(fault, block, facts);
+  return plan_for(decide(fault, block, facts), fault, block, facts);
+}
+
+FaultPlan FaultAttempts::plan_for(const Decision& decision, Fault& fault, const LockedBlock& block,
+                                  const FaultFacts& facts) {
   if (!begin_pin(fault, block.index, decision)) {
     FaultPlan wait;
     wait.kind = FaultPlan::Kind::wait;

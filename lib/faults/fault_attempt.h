@@ -98,10 +98,11 @@ class FaultAttempts {
   using Outcome = FaultAttempt::Outcome;
 
   // Whether a fault that its own thread handles may need what a signal handler must not do: take
-  // another lock than the block's, allocate, log. Before it is planned, and before the plan is
-  // carried out.
+  // another lock than the block's, allocate, log. Before the decision, before space is reserved,
+  // and before the plan is carried out.
   bool needs_daemon(const Fault& fault, const LockedBlock& block, const FaultFacts& facts) const
       REQUIRES(block.state.lock);
+  bool needs_daemon(const Fault& fault, const Decision& decision) const;
   bool needs_daemon(const Fault& fault, const LockedBlock& block, const FaultPlan& plan) const
       REQUIRES(block.state.lock);
 
@@ -110,6 +111,8 @@ class FaultAttempts {
 
   Decision decide(Fault& fault, const LockedBlock& block, const FaultFacts& facts)
       REQUIRES(block.state.lock);
+  FaultPlan plan_for(const Decision& decision, Fault& fault, const LockedBlock& block,
+                     const FaultFacts& facts) REQUIRES(block.state.lock);
   // The pool that holds the page, if that belongs to a processor that shares the faulting one's
   // page table with others; nullopt: another case, or a write to a page that has copies.
   static std::optional<Processor> near_owner(const Fault& fault, const LockedBlock& block,

@@ -1,7 +1,6 @@
 #include "faults/fault_service.h"
 
 #include <new>
-#include <utility>
 
 namespace wherry::impl {
 namespace {

@@ -18,7 +18,7 @@
 
 namespace wherry::impl {
 
-// What the tasks work with. All outlive the copiers.
+// What a prefetcher and its tasks work with. All outlive the copiers.
 struct PrefetchParts {
   PageEngine& engine;
   BlockDirectory& blocks;

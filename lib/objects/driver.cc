@@ -29,9 +29,8 @@ Driver::Driver(const RuntimeOptions& options)
   }
 }
 
-void Driver::end_devices() {
+void Driver::end_work() {
   for (const auto& device : devices_) device->engine.program_ends();
-  runtime_.devices().end_all();
 }
 
 std::shared_ptr<LaunchTarget> Driver::make_target(int ordinal) {

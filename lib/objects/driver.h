@@ -31,9 +31,10 @@ class Driver {
   explicit Driver(const RuntimeOptions& options);
   // Null before start_driver() (objects/start.h) has succeeded, and in every forked child.
   static Driver* current();
-  // At the program's end: ends and reaps the device processes. Managed memory stays usable on the
-  // host.
-  void end_devices();
+  // At the program's end: the devices' work ends; then the device processes are ended and reaped.
+  // Managed memory stays usable on the host.
+  void end_work();
+  void end_devices() { runtime_.devices().end_all(); }
 
   Runtime& runtime() { return runtime_; }
   // What the API knows of every address that it returned or was passed.

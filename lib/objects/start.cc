@@ -97,6 +97,7 @@ void log_counters(const wherryStats& stats) {
 // host. Does nothing in a forked child.
 void end_devices() {
   if (Driver* driver = Driver::current()) {
+    driver->end_work();
     if (is_logged(LogLevel::info)) log_counters(driver->runtime().inspector().stats());
     driver->end_devices();
   }

@@ -19,20 +19,6 @@ struct Callback {
   }
 };
 
-using AddCallback = CUresult (*)(CUstream, CUstreamCallback, void*, unsigned);
-
-cudaError_t add_callback(AddCallback add, cudaStream_t stream, cudaStreamCallback_t function,
-                         void* data, unsigned flags, const char* call = __builtin_FUNCTION()) {
-  return with_context(call, [&] {
-    if (function == nullptr) return refuse_null("callback");
-    auto callback = std::make_unique<Callback>(Callback{function, data});
-    const CUresult result = add(stream, Callback::call, callback.get(), flags);
-    // From now on the callback's call owns it, and that call is certain to come.
-    if (result == CUDA_SUCCESS) static_cast<void>(callback.release());
-    return result;
-  });
-}
-
 }  // namespace
 
 cudaError_t cudaStreamCreate(cudaStream_t* pStream) {
@@ -85,7 +71,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void* userData, unsigned int flags) {
-  return add_callback(cuStreamAddCallback, stream, callback, userData, flags);
+  return with_context([&] {
+    if (callback == nullptr) return refuse_null("callback");
+    auto owned = std::make_unique<Callback>(Callback{callback, userData});
+    const CUresult result = cuStreamAddCallback(stream, Callback::call, owned.get(), flags);
+    // From now on the callback's call owns it, and that call is certain to come.
+    if (result == CUDA_SUCCESS) static_cast<void>(owned.release());
+    return result;
+  });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {

@@ -35,7 +35,7 @@ bool has_pinned_memory() {
 }
 
 // Linux lists a ring's buffers only while no thread uses the ring.
-constexpr int attempts_max = 1000;
+constexpr int attempts_max = 100;
 constexpr std::chrono::milliseconds pause{1};
 
 // The buffers that are registered with this ring, or nullopt if Linux does not list them now. The
@@ -62,12 +62,22 @@ std::optional<std::vector<AddressRange>> buffers_of(const char* descriptor) {
   return shows_ring && places == 0 ? std::optional(std::move(buffers)) : std::nullopt;
 }
 
+bool is_ring(const char* descriptor) {
+  char target[PATH_MAX];
+  const std::string link = std::string("/proc/self/fd/") + descriptor;
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  return length > 0 &&
+         std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[io_uring]";
+}
+
+// Another thread may close the descriptor meanwhile.
 std::vector<AddressRange> buffers_when_listed(const char* descriptor) {
-  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+  for (int attempt = 0; is_ring(descriptor); ++attempt) {
     if (auto buffers = buffers_of(descriptor)) return *std::move(buffers);
+    if (attempt == attempts_max) return {{0, ~std::uintptr_t{0}}};
     std::this_thread::sleep_for(pause);
   }
-  return {{0, ~std::uintptr_t{0}}};
+  return {};
 }
 
 }  // namespace
@@ -80,14 +90,8 @@ std::vector<AddressRange> pinned_buffers() {
   };
   const std::unique_ptr<DIR, Close> directory(::opendir("/proc/self/fd"));
   if (!directory) return buffers;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    char target[PATH_MAX];
-    const ssize_t length =
-        ::readlinkat(::dirfd(directory.get()), entry->d_name, target, sizeof target);
-    if (length > 0 &&
-        std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[io_uring]")
-      std::ranges::copy(buffers_when_listed(entry->d_name), std::back_inserter(buffers));
-  }
+  while (const dirent* entry = ::readdir(directory.get()))
+    std::ranges::copy(buffers_when_listed(entry->d_name), std::back_inserter(buffers));
   return buffers;
 }
 

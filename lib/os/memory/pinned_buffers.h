@@ -9,8 +9,8 @@
 
 namespace wherry::impl {
 
-// Returns ranges in no order. Waits up to 1 s while threads use a ring; if Linux does not list its
-// buffers then, the result is the whole address space.
+// Returns ranges in no order. Waits up to 0.1 s for each ring that threads use. If Linux does not
+// list the ring's buffers then, the result contains the whole address space.
 std::vector<AddressRange> pinned_buffers();
 
 }  // namespace wherry::impl

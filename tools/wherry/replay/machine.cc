@@ -42,7 +42,6 @@ std::pair<Arrivals, double> transfer_of(const FaultPlan& plan, const CostModel& 
 
 Machine::Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy)
     : costs_(costs),
-      policy_(policy),
       rules_(setting.region_pages),
       blocks_(setting.blocks),
       by_address_(setting.blocks.size()),
@@ -167,7 +166,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
 FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns,
                               Arrivals& arrivals) {
   Fault& fault = *touch.fault;
-  fault.allocated = {.id = stretches_.at(touch.block, touch.page).allocation};
+  fault.allocated = Fault::Allocated{stretches_.at(touch.block, touch.page).allocation};
   const FaultFacts facts = facts_of(touch, block, now_ns);
   const FaultPlan plan = attempts_.plan(fault, block, facts);
   if (plan.kind == FaultPlan::Kind::wait) return wait(fault, plan, now_ns);
@@ -179,7 +178,8 @@ FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint6
 
 FaultAttempt Machine::wait(Fault& fault, const FaultPlan& plan, std::uint64_t now_ns) {
   if (plan.waits_for != FaultPlan::WaitsFor::policy)
-    return {.outcome = Outcome::waits, .until_ns = plan.until_ns};
+    return {.outcome = Outcome::waits,
+            .until_ns = plan.until_ns != 0 ? plan.until_ns : now_ns + look_again_ns};
   ++counts_.throttled;
   const std::uint64_t until = std::max(plan.until_ns, now_ns + look_again_ns);
   fault.wait.throttled_ns += until - now_ns;

@@ -125,13 +125,12 @@ class Machine {
   void for_each_block(impl::PageSpan pages, const Visit& visit);
 
   const CostModel& costs_;
-  const impl::Policy& policy_;
   const impl::AdviceRules rules_;
   const std::span<const std::uint64_t> blocks_;
   std::vector<std::uint32_t> by_address_;  // numbers of blocks
   Stretches stretches_;
   SimulatedMemory memory_;
-  impl::FaultCosts measured_;  // by the executor; a replay's policies get the cost model's
+  impl::FaultCosts measured_;  // by the attempts; a replay's policies get the cost model's
   impl::TemporaryPins temporary_pins_;
   impl::AccessSamples samples_;
   impl::FaultAttempts attempts_;
