@@ -29,6 +29,7 @@
 #include "os/memory/own_heap.h"
 #include "os/memory/shared_memory.h"
 #include "os/process/credentials.h"
+#include "os/process/other_process.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
 #include "os/process/resource_limits.h"
@@ -58,6 +59,11 @@ bool masks_address_space() {
 
 // A device that has not answered a command within this time is overdue.
 constexpr std::uint64_t overdue_ns = 1'000'000'000;
+// The host ends a device that does not answer in time, but not while Linux delays it: a device's
+// memory is lost with it. Where CPUs are busy, one call of Linux has held a process's mapping lock
+// for 20 s (MADV_COLLAPSE, which waits in lru_add_drain_all() for each CPU).
+constexpr std::uint64_t delay_limit_ns = 30'000'000'000;
+constexpr std::uint64_t delay_check_ns = 100'000'000;
 // The pause before the host looks again whether it may send a command.
 constexpr std::chrono::microseconds agent_pause{50};
 // The pause before the host tries again to receive an answer.
@@ -107,13 +113,22 @@ struct DeviceProcess::State {
   // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another
   // attempt cannot succeed.
   int try_start(Patience patience);
+  enum class Answer {
+    welcome,  // the host waits a second at most
+    needed,   // the host waits as long as it may
+  };
   int send_command(const CommandMessage& command, int passed = -1, std::uint64_t* value = nullptr)
       EXCLUDES(agent_lock);
   // The same for a command whose failure does no harm: waits a second at most, and not at all for a
   // process that is overdue.
   int send_command_briefly(const CommandMessage& command) EXCLUDES(agent_lock);
-  int send_locked(CommandMessage command, int passed, std::uint64_t limit_ns, std::uint64_t* value)
+  int send_locked(CommandMessage command, Answer answer, int passed, std::uint64_t* value)
       REQUIRES(agent_lock);
+  // Receives the answer to the last command. Returns 0, ETIMEDOUT or ESRCH, or another errno of
+  // the socket.
+  int receive_reply(Patience patience, Reply& reply) REQUIRES(agent_lock);
+  // The same, and waits beyond the limit while Linux delays the agent.
+  int receive_late_reply(std::uint64_t limit_ns, Reply& reply) REQUIRES(agent_lock);
   // Locks agent_lock. False: the process is overdue, and the lock is not held.
   bool try_lock_agent() WHERRY_TSA(try_acquire_capability(true, agent_lock));
   bool is_overdue() EXCLUDES(agent_lock);
@@ -258,7 +273,7 @@ int DeviceProcess::State::send_command(const CommandMessage& command, int passed
                                        std::uint64_t* value) {
   const LockGuard guard(agent_lock);
   check_wait();
-  const int error = send_locked(command, passed, options.command_limit_ns, value);
+  const int error = send_locked(command, Answer::needed, passed, value);
   if (error != 0) {
     failed_command = command.kind();
     failed_with = error;
@@ -270,7 +285,7 @@ int DeviceProcess::State::send_command_briefly(const CommandMessage& command) {
   if (!try_lock_agent()) return ETIMEDOUT;
   const AdoptGuard guard(agent_lock);
   check_wait();
-  return send_locked(command, -1, std::min(overdue_ns, options.command_limit_ns), nullptr);
+  return send_locked(command, Answer::welcome, -1, nullptr);
 }
 
 bool DeviceProcess::State::try_lock_agent() {
@@ -281,40 +296,49 @@ bool DeviceProcess::State::try_lock_agent() {
   return false;
 }
 
-int DeviceProcess::State::send_locked(CommandMessage command, int passed, std::uint64_t limit_ns,
+int DeviceProcess::State::send_locked(CommandMessage command, Answer answer, int passed,
                                       std::uint64_t* value) {
   command.set_number(++last_number);
   if (const int error = send_message(socket, command.bytes(), passed))
     return error == EPIPE ? ESRCH : error;
-  Patience patience(std::min(overdue_ns, limit_ns), AtLimit::goes_on);
-  for (std::uint64_t rest_ns = limit_ns - std::min(overdue_ns, limit_ns);;) {
-    Reply reply;
-    const auto received =
-        receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience);
-    if (!received) {
-      const int error = received.error;
-      // The device has received the command. A lack of memory in this process does not stop it: its
-      // answer still arrives.
-      const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
-      if (!is_transient && error != ETIMEDOUT) return error == EPIPE ? ESRCH : error;
-      if (is_transient && !patience.is_over()) {
-        std::this_thread::sleep_for(receive_pause);
-        patience.note_wait();
-        continue;
-      }
-      overdue.store(true);
-      if (rest_ns == 0) return ETIMEDOUT;
-      patience = Patience(std::exchange(rest_ns, 0));
-      continue;
-    }
-    // A late answer to an earlier command that timed out.
-    if (reply.number != command.number()) continue;
-    overdue.store(false);
-    // The agent's error is an errno. Any other value means that the memory was overwritten.
-    constexpr int errno_max = 4095;
-    if (reply.error < 0 || reply.error > errno_max) return EPROTO;
-    if (value != nullptr) *value = reply.value;
-    return reply.error;
+  Reply reply;
+  const std::uint64_t brief_ns = std::min(overdue_ns, options.command_limit_ns);
+  int error = receive_reply(Patience(brief_ns, AtLimit::goes_on), reply);
+  if (error == ETIMEDOUT) overdue.store(true);
+  if (error == ETIMEDOUT && answer == Answer::needed)
+    error = receive_late_reply(options.command_limit_ns - brief_ns, reply);
+  if (error != 0) return error;
+  overdue.store(false);
+  // The agent's error is an errno. Any other value means that the memory was overwritten.
+  constexpr int errno_max = 4095;
+  if (reply.error < 0 || reply.error > errno_max) return EPROTO;
+  if (value != nullptr) *value = reply.value;
+  return reply.error;
+}
+
+int DeviceProcess::State::receive_late_reply(std::uint64_t limit_ns, Reply& reply) {
+  int error = receive_reply(Patience(limit_ns), reply);
+  for (Patience delay(delay_limit_ns);
+       error == ETIMEDOUT && !delay.is_over() && is_delayed_by_linux(process.pid);
+       delay.note_wait())
+    error = receive_reply(Patience(delay_check_ns, AtLimit::goes_on), reply);
+  return error;
+}
+
+int DeviceProcess::State::receive_reply(Patience patience, Reply& reply) {
+  for (;;) {
+    const int error =
+        receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience).error;
+    // Others are late answers to earlier commands that timed out.
+    if (error == 0 && reply.number == last_number) return 0;
+    if (error == 0) continue;
+    // The device has received the command. A lack of memory in this process does not stop it: its
+    // answer still arrives.
+    const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
+    if (!is_transient && error != ETIMEDOUT) return error == EPIPE ? ESRCH : error;
+    if (!is_transient || patience.is_over()) return ETIMEDOUT;
+    std::this_thread::sleep_for(receive_pause);
+    patience.note_wait();
   }
 }
 

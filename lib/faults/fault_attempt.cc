@@ -21,10 +21,13 @@ constexpr std::uint64_t hold_look_ns = 20'000;
 
 FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
                                          const FaultGround& ground) {
+  if (fault.in_handler && needs_daemon(fault, block)) return {Outcome::not_here};
   const FaultFacts facts = facts_of(fault, block, ground);
-  if (fault.in_handler && needs_daemon(fault, block, facts)) return {Outcome::not_here};
+  const std::optional<Processor> near = near_owner(fault, block, facts);
+  // A sample is noted once, by a handler thread.
+  if (fault.in_handler && near) return {Outcome::not_here};
   if (const auto wait = wait_before_decision(block.state, facts)) return *hindrance(*wait);
-  const Decision decision = decide(fault, block, facts);
+  const Decision decision = decide(fault, block, facts, near);
   if (fault.in_handler && needs_daemon(fault, decision)) return {Outcome::not_here};
   const FaultPlan plan = plan_for(decision, fault, block, facts);
   if (plan.kind == FaultPlan::Kind::reserve && facts.grain > 1 && !facts.evicted) {
@@ -41,12 +44,9 @@ FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
   return attempt;
 }
 
-bool FaultAttempts::needs_daemon(const Fault& fault, const LockedBlock& block,
-                                 const FaultFacts& facts) const {
-  // A change of a view needs the view switcher, and the policy memory to remember. A sample is
-  // noted once, by a handler thread.
-  return !block.state.is_home(fault.table, {facts.page, 1}) || policy_.remembers() ||
-         near_owner(fault, block, facts);
+bool FaultAttempts::needs_daemon(const Fault& fault, const LockedBlock& block) const {
+  // A change of a view needs the view switcher, and the policy memory to remember.
+  return !block.state.is_home(fault.table, {page_in_block(fault.page), 1}) || policy_.remembers();
 }
 
 bool FaultAttempts::needs_daemon(const Fault& fault, const Decision& decision) const {
@@ -109,17 +109,14 @@ unsigned FaultAttempts::grain_for(Processor table, ProcessorMask residents) cons
 
 FaultPlan FaultAttempts::plan(Fault& fault, const LockedBlock& block, const FaultFacts& facts) {
   if (const auto wait = wait_before_decision(block.state, facts)) return *wait;
-  return plan_for(decide(fault, block, facts), fault, block, facts);
+  return plan_for(decide(fault, block, facts, near_owner(fault, block, facts)), fault, block,
+                  facts);
 }
 
 FaultPlan FaultAttempts::plan_for(const Decision& decision, Fault& fault, const LockedBlock& block,
                                   const FaultFacts& facts) {
-  if (!begin_pin(fault, block.index, decision)) {
-    FaultPlan wait;
-    wait.kind = FaultPlan::Kind::wait;
-    wait.waits_for = FaultPlan::WaitsFor::memory;
-    return wait;
-  }
+  if (!begin_pin(fault, block.index, decision))
+    return FaultPlan::waiting(FaultPlan::WaitsFor::memory);
   FaultConstraints& constraints = fault.constraints;
   constraints.reserved = fault.reservation.pages();
   constraints.space_at.reset();
@@ -139,10 +136,10 @@ FaultPlan FaultAttempts::plan_for(const Decision& decision, Fault& fault, const 
   }
 }
 
-Decision FaultAttempts::decide(Fault& fault, const LockedBlock& block, const FaultFacts& facts) {
+Decision FaultAttempts::decide(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
+                               std::optional<Processor> near) {
   std::optional<Decision> in_place;
-  if (const auto owner = near_owner(fault, block, facts))
-    in_place = decide_in_place(fault, block, facts, *owner);
+  if (near) in_place = decide_in_place(fault, block, facts, *near);
   Decision decision =
       in_place ? *in_place : decide_fault(rules_, policy_, block.state, facts, fault.constraints);
   if (fault.sample && decision.cause == MoveCause::fault) decision.cause = MoveCause::sample;
@@ -347,6 +344,11 @@ std::optional<FaultAttempt> FaultAttempts::show(Fault& fault, const LockedBlock&
     return std::nullopt;
   if (block.state.at(p).mapped.test(page) && engine_.entries().enter_whole_again(block, p))
     return std::nullopt;
+  // Linux removes all entries of a block when it merges the pages (khugepaged): they come back
+  // together. A sample's entry was removed alone. With a huge entry, pages_to_enter() does this.
+  const bool was_mapped = block.state.at(p).mapped.test(page) && !fault.message.write_protect;
+  if (was_mapped && !fault.sample && !fault.in_handler)
+    engine_.entries().restore(block, block.state.view(p, page));
   const PageMask enter = pages_to_enter(fault, block, decision.region);
   for (const PageRun run : runs_of(enter)) {
     const OpResult result = engine_.map(block, run, p);

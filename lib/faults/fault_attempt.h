@@ -98,10 +98,9 @@ class FaultAttempts {
   using Outcome = FaultAttempt::Outcome;
 
   // Whether a fault that its own thread handles may need what a signal handler must not do: take
-  // another lock than the block's, allocate, log. Before the decision, before space is reserved,
-  // and before the plan is carried out.
-  bool needs_daemon(const Fault& fault, const LockedBlock& block, const FaultFacts& facts) const
-      REQUIRES(block.state.lock);
+  // another lock than the block's, allocate, log. Before the facts, before space is reserved, and
+  // before the plan is carried out.
+  bool needs_daemon(const Fault& fault, const LockedBlock& block) const REQUIRES(block.state.lock);
   bool needs_daemon(const Fault& fault, const Decision& decision) const;
   bool needs_daemon(const Fault& fault, const LockedBlock& block, const FaultPlan& plan) const
       REQUIRES(block.state.lock);
@@ -109,12 +108,14 @@ class FaultAttempts {
   // The coarsest grain of the processors whose mappings an answer may split.
   unsigned grain_for(Processor table, ProcessorMask residents) const;
 
-  Decision decide(Fault& fault, const LockedBlock& block, const FaultFacts& facts)
-      REQUIRES(block.state.lock);
+  // `near`: what near_owner() returns.
+  Decision decide(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
+                  std::optional<Processor> near) REQUIRES(block.state.lock);
   FaultPlan plan_for(const Decision& decision, Fault& fault, const LockedBlock& block,
                      const FaultFacts& facts) REQUIRES(block.state.lock);
   // The pool that holds the page, if that belongs to a processor that shares the faulting one's
-  // page table with others; nullopt: another case, or a write to a page that has copies.
+  // page table with others; Returns nullopt in other cases, and
+  // for a write to a page that has copies.
   static std::optional<Processor> near_owner(const Fault& fault, const LockedBlock& block,
                                              const FaultFacts& facts) REQUIRES(block.state.lock);
   // The decision for a fault on a page that stays in the owner's pool and only has to be mapped: a

@@ -11,14 +11,6 @@ namespace {
 using Kind = FaultPlan::Kind;
 using WaitsFor = FaultPlan::WaitsFor;
 
-FaultPlan wait(WaitsFor what, std::uint64_t until_ns = 0) {
-  FaultPlan plan;
-  plan.kind = Kind::wait;
-  plan.waits_for = what;
-  plan.until_ns = until_ns;
-  return plan;
-}
-
 // The pool in which the faulting processor uses a page that does not move. Requires: some pool
 // holds it.
 Processor holder_for(const Block& block, const FaultFacts& facts) REQUIRES(block.lock) {
@@ -83,16 +75,17 @@ Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& blo
 }
 
 std::optional<FaultPlan> wait_before_decision(const Block& block, const FaultFacts& facts) {
-  if (block.switching(facts.table).test(facts.page)) return wait(WaitsFor::view_change);
-  if (block.in_flight().test(facts.page)) return wait(WaitsFor::transfer);
+  if (block.switching(facts.table).test(facts.page))
+    return FaultPlan::waiting(WaitsFor::view_change);
+  if (block.in_flight().test(facts.page)) return FaultPlan::waiting(WaitsFor::transfer);
   return std::nullopt;
 }
 
 FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision& decision,
                      const FaultConstraints& constraints) {
   if (decision.wait_until_ns > facts.now_ns && !constraints.no_throttling)
-    return wait(WaitsFor::policy,
-                std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns));
+    return FaultPlan::waiting(WaitsFor::policy,
+                              std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns));
 
   FaultPlan plan;
   plan.decision = decision;
@@ -124,7 +117,7 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
   if (plan.begins_residency && facts.residents != 0) {
     const std::uint64_t end =
         block.minimum_residency.end_of(to.region, facts.faulting_processor, facts.now_ns);
-    if (end > facts.now_ns) return wait(WaitsFor::minimum_residency, end);
+    if (end > facts.now_ns) return FaultPlan::waiting(WaitsFor::minimum_residency, end);
   }
   if (plan.is_there) return plan;
 

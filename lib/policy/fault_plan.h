@@ -64,6 +64,14 @@ struct FaultPlan {
     memory,             // to remember the temporary pin that has begun
   };
 
+  static FaultPlan waiting(WaitsFor what, std::uint64_t until_ns = 0) {
+    FaultPlan plan;
+    plan.kind = Kind::wait;
+    plan.waits_for = what;
+    plan.until_ns = until_ns;
+    return plan;
+  }
+
   Kind kind = Kind::map;
   WaitsFor waits_for = WaitsFor::view_change;
   std::uint64_t until_ns = 0;  // 0: look again soon

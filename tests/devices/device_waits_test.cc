@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,11 +18,13 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 
 #include "devices/late_module.h"
+#include "os/process/other_process.h"
 #include "os/process/process.h"
 #include "support/catch.h"
 #include "support/child.h"
@@ -168,6 +171,34 @@ TEST_CASE("A device stops working while its host is stopped, and continues with 
   }
 }
 
+// Freezes a process by a control group of version 1. Linux then shows it in state D, as it shows
+// one that waits for a lock of Linux. (Version 2 shows a process that sleeps.)
+class Freezer {
+ public:
+  explicit Freezer(pid_t process) {
+    if (::mkdir(folder_.c_str(), 0755) != 0) return;
+    write("cgroup.procs", process);
+    write("freezer.state", "FROZEN");
+    works_ = comes_true([&] { return impl::is_delayed_by_linux(process); });
+  }
+  // Requires: the process has ended.
+  ~Freezer() {
+    thaw();
+    (void)comes_true([&] { return ::rmdir(folder_.c_str()) == 0 || errno != EBUSY; });
+  }
+  bool works() const { return works_; }
+  void thaw() const { write("freezer.state", "THAWED"); }
+
+ private:
+  template <typename Value>
+  void write(const char* file, const Value& value) const {
+    std::ofstream(folder_ + '/' + file) << value;
+  }
+
+  const std::string folder_ = "/sys/fs/cgroup/freezer/wherry-test-" + std::to_string(::getpid());
+  bool works_ = false;
+};
+
 TEST_CASE("A stopped device is overdue after a second, until it answers") {
   TestArena arena;
   TestDevice device(arena);
@@ -191,6 +222,25 @@ TEST_CASE("A stopped device that must answer is ended, so that nobody waits for 
   REQUIRE(::kill(device.pid(), SIGSTOP) == 0);
   CHECK(device.process().open_arena(TestDevice::twice_open) == ESRCH);
   CHECK_FALSE(is_running(device.pid()));
+}
+
+TEST_CASE("A device that Linux delays is not ended, however short the limit of a command is") {
+  TestArena arena;
+  auto device =
+      std::make_unique<TestDevice>(arena, 0, 2, nullptr, /*command_limit_ns=*/200'000'000);
+  const Freezer freezer(device->pid());
+  if (!freezer.works()) {
+    std::puts("SKIP no control group of version 1 here can freeze a process");
+    return;
+  }
+  auto command = std::async(std::launch::async,
+                            [&] { return device->process().open_arena(TestDevice::twice_open); });
+  CHECK(command.wait_for(milliseconds(1'500)) == std::future_status::timeout);
+  freezer.thaw();
+  CHECK(command.get() == 0);
+  CHECK_FALSE(device->process().is_overdue());
+  CHECK_FALSE(device->run_once([] {}));
+  device.reset();
 }
 
 TEST_CASE("A host that is killed while it is stopped ends its device, too") {

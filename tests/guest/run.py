@@ -7,8 +7,9 @@ Usage: run.py [--kernel FOLDER] [--limit SECONDS] [--file FILE]... PROGRAM [ARGU
 Builds a root file system from busybox, the programs, further files (--file: what a program starts,
 loads or reads) and the shared libraries that these need, each at the same path as here, and boots
 it with the kernel in FOLDER (tools/setup kernel puts one into build/guest). It runs each program in
-turn, also after one has failed. Prints the output of each and exits with 1 if
-one failed, else with 77 if one was skipped or the machine cannot be built here, else with 0.
+turn, also after one has failed; below full length a part of them (support/length.py). Prints the
+output of each and exits with 1 if one failed, else with 77 if one was skipped or the machine cannot
+be built here, else with 0.
 Placement and residency in the machine are meaningful, timings are not.
 """
 
@@ -19,8 +20,10 @@ import pathlib
 import shutil
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
-from machines import emulated  # noqa: E402  (the line above finds it)
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS.parent / "tools"), str(TESTS / "support")]
+from length import some_of  # noqa: E402  (the line above finds these)
+from machines import emulated  # noqa: E402
 
 SKIPPED = 77
 
@@ -69,6 +72,7 @@ def main():
     commands = split(options.commands, "+")
     if not all(commands):
         parser.error("a program is missing")
+    commands = some_of(commands, "programs in the emulated machine", below_full=0.4)
     environment = {name: value for name, value in os.environ.items()
                    if name.startswith("WHERRY_")}
 

@@ -14,6 +14,7 @@
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
+#include "support/waiting.h"
 
 namespace wherry::test::other_process_test {
 
@@ -44,6 +45,27 @@ TEST_CASE("a process is identified by its start time, whatever its name is", "[o
   CHECK(identify_process(child.pid()).identity == other.identity);
   CHECK(identify_process(no_process).error == ESRCH);
   CHECK(identify_process(-1).error == ESRCH);
+}
+
+TEST_CASE("a process that waits in Linux or has work to do is delayed, one that sleeps is not",
+          "[os]") {
+  Child waiter([] {
+    expect(::write(STDOUT_FILENO, "waits\n", 6) == 6, "cannot write");
+    if (::vfork() == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  });
+  REQUIRE(waiter.read_line() == "waits");
+  CHECK(comes_true([&] { return is_delayed_by_linux(waiter.pid()); }));
+  Child sleeper([] {
+    expect(::write(STDOUT_FILENO, "sleeps\n", 7) == 7, "cannot write");
+    ::pause();
+  });
+  REQUIRE(sleeper.read_line() == "sleeps");
+  CHECK(comes_true([&] { return !is_delayed_by_linux(sleeper.pid()); }));
+  CHECK(is_delayed_by_linux(::getpid()));
+  CHECK_FALSE(is_delayed_by_linux(no_process));
 }
 
 TEST_CASE("a process that has ended no longer exists, even before its parent has reaped it",

@@ -197,26 +197,10 @@ class Page(Folder):
         self.assertEqual(data["map"]["rows"], 0)
 
 
-def merges_of_linux():
-    """How often Linux has merged pages. Its khugepaged does that at any time, and each access to
-    the pages faults once more then.
-    """
-    lines = pathlib.Path("/proc/vmstat").read_text().splitlines()
-    return [line for line in lines if line.startswith("thp_collapse_alloc ")]
-
-
 class Advice(Folder):
     """Each proposal, when a program follows it, saves faults or moves."""
 
     def counts(self, *program, environment=DEVICE):
-        for _ in range(5):
-            before = merges_of_linux()
-            counted = self.counts_once(*program, environment=environment)
-            if merges_of_linux() == before:
-                break
-        return counted
-
-    def counts_once(self, *program, environment):
         """The faults on each memory, the bytes that moved, and the findings, by memory."""
         self.record(*program, environment=environment)
         data = self.report()

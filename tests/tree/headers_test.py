@@ -66,6 +66,11 @@ def jobs_for(lib, build_compiler):
     for name in some_of(internal, "internal headers"):
         yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], twice(f'"{name}"')
 
+    yield from some_of(public_jobs(lib, includes, public), "ways to include a public header",
+                       below_full=0.2)
+
+
+def public_jobs(lib, includes, public):
     compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
     old_names = ["-DWHERRY_CUDA_API=12"]
     for header in public:

@@ -55,6 +55,20 @@ ssize_t read_stat(pid_t pid, std::span<char> text) {
   return file ? ::read(file.get(), text.data(), text.size()) : -1;
 }
 
+// The state of the process's first thread. Returns 0 if /proc does not tell. Does not allocate.
+char state_of(pid_t pid) {
+  // In the /proc of another PID namespace, the number belongs to another process.
+  std::array<char, 32> self{};
+  if (::readlink("/proc/self", self.data(), self.size() - 1) <= 0 ||
+      std::atoi(self.data()) != ::getpid())
+    return 0;
+  std::array<char, 1024> text;
+  const ssize_t got = read_stat(pid, text);
+  if (got <= 0) return 0;
+  const auto state = word_after_name({text.data(), static_cast<std::size_t>(got)}, state_word);
+  return state.size() == 1 ? state.front() : '\0';
+}
+
 Listed look_up(pid_t pid) {
   std::array<char, 1024> text;
   const ssize_t got = read_stat(pid, text);
@@ -80,15 +94,12 @@ FoundProcess identify_process(pid_t pid) {
 }
 
 bool is_stopped(pid_t pid) {
-  // In the /proc of another PID namespace, the number belongs to another process.
-  std::array<char, 32> self{};
-  if (::readlink("/proc/self", self.data(), self.size() - 1) <= 0 ||
-      std::atoi(self.data()) != ::getpid())
-    return false;
-  std::array<char, 1024> text;
-  const ssize_t got = read_stat(pid, text);
-  return got > 0 &&
-         word_after_name({text.data(), static_cast<std::size_t>(got)}, state_word) == "T";
+  return state_of(pid) == 'T';
+}
+
+bool is_delayed_by_linux(pid_t pid) {
+  const char state = state_of(pid);
+  return state == 'D' || state == 'R';
 }
 
 ProcessIdentity own_identity() {

@@ -26,6 +26,10 @@ FoundProcess identify_process(pid_t pid);
 // Whether a signal (SIGSTOP, SIGTSTP) has stopped the process, by the state of its first thread.
 // Stops by a debugger do not count. Returns false if /proc does not tell. Does not allocate.
 bool is_stopped(pid_t pid);
+// Whether the first thread of the process waits in Linux where no signal ends the wait (for the
+// process's mapping lock, for a disk), or has work to do but maybe no CPU. Returns false if /proc
+// does not tell. Does not allocate.
+bool is_delayed_by_linux(pid_t pid);
 // The calling process, even if its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
 
