@@ -6,7 +6,7 @@ Usage: checkout_test.py ROOT BUILD WHERRY
 
 import re
 
-from common import Tests, run_all
+from common import Tests, is_turn_of, run_all
 
 # The host writes 4 MiB, the device changes them, the host reads them.
 MOVING = """#include <cstdio>
@@ -116,5 +116,6 @@ class CheckoutTests(Tests):
         self.check("what is left out", table.endswith("limit: Samples/crash\n"), table)
 
 
-run_all(CheckoutTests, CheckoutTests.each_program_has_a_row,
-        CheckoutTests.programs_are_chosen_by_a_pattern, CheckoutTests.policies_are_compared)
+if is_turn_of("checkout"):
+    run_all(CheckoutTests, CheckoutTests.each_program_has_a_row,
+            CheckoutTests.programs_are_chosen_by_a_pattern, CheckoutTests.policies_are_compared)

@@ -8,7 +8,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 from defects import noticed  # noqa: E402
-from length import some_of  # noqa: E402
+from length import is_turn_of, some_of  # noqa: E402, F401  (also for those who import this)
 
 DEVICES = {"isolated": "capacity=64M", "coherent": "kind=coherent,capacity=64M"}
 

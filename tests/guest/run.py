@@ -72,7 +72,7 @@ def main():
     commands = split(options.commands, "+")
     if not all(commands):
         parser.error("a program is missing")
-    commands = some_of(commands, "programs in the emulated machine", below_full=0.4)
+    commands = some_of(commands, "programs in the emulated machine", below_full=0.3)
     environment = {name: value for name, value in os.environ.items()
                    if name.startswith("WHERRY_")}
 

@@ -19,7 +19,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 from defects import noticed  # noqa: E402
-from length import IS_SHORT  # noqa: E402
+from length import IS_SHORT, some_tests  # noqa: E402
 
 TIMEOUT_S = 60
 # Ranks wait by polling, so more of them than CPUs take long.
@@ -46,6 +46,7 @@ def environment(**more):
     return clean | more
 
 
+@some_tests(0.5)
 class Stencil:
     """The tests, for the MPI that a subclass names."""
 

@@ -20,7 +20,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 from defects import noticed  # noqa: E402
-from length import IS_SHORT  # noqa: E402
+from length import IS_SHORT, some_tests  # noqa: E402
 
 TIMEOUT_S = 120
 LINES = 100_000 if IS_SHORT else 500_000
@@ -124,6 +124,7 @@ class Case(unittest.TestCase):
                     self.assertGreater(moved, 0)
 
 
+@some_tests(0.5)
 class Programs(Case):
     def test_sort(self):
         self.needs("sort")

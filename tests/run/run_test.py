@@ -20,7 +20,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).parent.parent / name) for name in ("s
 import cli_test  # noqa: E402
 from cli_test import Case, wherry  # noqa: E402
 from defects import noticed  # noqa: E402
-from length import IS_SHORT, SCALE  # noqa: E402
+from length import IS_SHORT, SCALE, some_tests  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Of the random sequences of calls.
@@ -89,6 +89,7 @@ class Same(Case):
         return report
 
 
+@some_tests(0.4)
 class MemoryCalls(Same):
     """Random sequences of all calls that allocate, change and free memory."""
 
@@ -240,6 +241,7 @@ class SignalHandlers(Case):
         self.assertRegex(done.stderr, r"(?m)^[1-9]\d* aligned, 0 others$")
 
 
+@some_tests(0.5)
 class Threads(Same):
     def assert_managed_same(self, name, *arguments, options=()):
         with self.subTest(name=name, arguments=arguments, options=options):
@@ -311,6 +313,7 @@ class FirstAllocation(Same):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
 
+@some_tests(0.5)
 class RealPrograms(Same):
     @classmethod
     def setUpClass(cls):

@@ -26,3 +26,21 @@ def some_of(things, what, part=1.0, below_full=SCALE):
     order = random.Random(what).sample(range(len(things)), len(things))
     return [things[i] for i in sorted(order[(RUN * count + k) % len(things)]
                                       for k in range(count))]
+
+
+def some_tests(part):
+    """Below full length a class of tests keeps that part of its own tests, by some_of()."""
+    def keep(kind):
+        names = [name for name in vars(kind) if name.startswith("test")]
+        for name in set(names) - set(some_of(names, f"tests of {kind.__name__}", below_full=part)):
+            delattr(kind, name)
+        return kind
+    return keep
+
+
+def is_turn_of(what, one_in=3):
+    """Whether a test that does a single thing, `what`, does it in this run: always at full length,
+    else in one of so many runs."""
+    is_turn = not IS_SHORT or (RUN + random.Random(what).randrange(one_in)) % one_in == 0
+    print(f"WHERRY_TEST_RUN={RUN}: {int(is_turn)} of 1 {what}", flush=True)
+    return is_turn
