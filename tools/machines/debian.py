@@ -199,7 +199,7 @@ def attempt(attempt):
         raise Unavailable("root folders need root")
     for program in ("mmdebstrap", "unshare", "setpriv", "git"):
         if shutil.which(program) is None:
-            raise Unavailable(f"no {program}: tools/setup package")
+            raise Unavailable(f"no {program}: tools/setup elsewhere")
     if attempt.quick:
         _attempt_quickly(Root(attempt, "prepared"))
     else:
