@@ -52,7 +52,9 @@ TEST_CASE("info reports which trap runs, why, what it cannot do, and how to get 
     CHECK_THAT(outcome.out, ContainsSubstring("cannot      serve system calls") &&
                                 ContainsSubstring("wherryTouchPages()"));
     CHECK_THAT(outcome.out, ContainsSubstring("for better  docker run --security-opt seccomp="));
-    CHECK_THAT(outcome.out, ContainsSubstring("threads, for want of io_uring"));
+    // On a machine with more than two CPUs each pool has several files, and copiers write to them.
+    CHECK_THAT(outcome.out, ContainsSubstring("threads, for want of io_uring") ||
+                                ContainsSubstring("copiers, to "));
   }
 }
 

@@ -206,7 +206,11 @@ int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
   void* const ranges = reserve(ranges_max * sizeof(AddressRange));
   if (ranges == MAP_FAILED) return errno;
   void* const text = reserve(text_bytes);
-  if (text == MAP_FAILED) return errno;
+  if (text == MAP_FAILED) {
+    const int error = errno;
+    ::munmap(ranges, ranges_max * sizeof(AddressRange));
+    return error;
+  }
   guard = {static_cast<AddressRange*>(ranges), 0, &plan, window};
   const auto map = read_address_map(static_cast<char*>(text), text_bytes);
   const int error = map ? protect_all(*map, kept, kept_variables) : ENOMEM;

@@ -257,11 +257,11 @@ bool is_pending(int signal) {
 // Defers a signal that was sent to a thread that blocks it: it is delivered when the thread, or any
 // thread for one that was sent to the process, unblocks it.
 void put_off(siginfo_t info, int stand_in) {
+  // Linux queues a real-time signal as often as it is sent, but a pending SIGBUS only once.
+  if (stand_in >= __SIGRTMIN && is_pending(stand_in)) return;
   const int saved_errno = errno;
   info.si_errno = put_off_mark;
   const bool for_thread = info.si_code == SI_TKILL || info.si_code > 0;
-  // Linux queues a real-time signal as often as it is sent, but a pending SIGBUS only once.
-  if (stand_in >= __SIGRTMIN && is_pending(stand_in)) return;
   // Linux permits only the main thread, which it prefers for signals to a process, to requeue a
   // signal in the name of its sender.
   if (for_thread || !queue_to_this_process(stand_in, info)) queue_to_this_thread(stand_in, info);
