@@ -25,7 +25,7 @@ void alloc_and_free(benchmark::State& state) {
 }
 BENCHMARK(alloc_and_free)->Arg(64 << 10)->Arg(16 << 20)->Arg(std::int64_t{1} << 30);
 
-// A device's own memory: freed memory keeps its pages for the next allocation, within limits.
+// Device memory, which keeps its pages for the next allocation when it is freed, within limits.
 void alloc_and_free_device(benchmark::State& state) {
   const auto pair = [&] {
     CUdeviceptr pointer = 0;

@@ -1,5 +1,5 @@
-// How much work do two processors get done that want the same memory all the time: one page, or
-// different pages that one fault moves together? And how evenly is the work divided?
+// How often can two processors write that use the same memory all the time: one page, or different
+// pages that one fault moves together? And how evenly are the writes divided?
 #include <fmt/core.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long `wherry nvcc -c FILE.cu` takes, beside the compiler's own time for the rewritten file.
+"""Times `wherry nvcc -c FILE.cu`, and the compiler alone on the rewritten file.
 
 Prints the median of each, and of the ratios of neighbouring runs.
 

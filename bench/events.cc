@@ -26,8 +26,8 @@ double touch_all() {
   return each;
 }
 
-// The same while everything is recorded. No thread reads the events meanwhile: the rings are large
-// enough for all of them, a fault and a new page for each touch.
+// Calls touch_all() while all events are recorded. No thread reads events meanwhile: the rings have
+// room for all of them, a fault and a new page for each touch.
 double touch_recorded() {
   require(wherryStartEvents(WHERRY_EVENT_ALL, 4 * pages_per_round), "wherryStartEvents");
   const double each = touch_all();
@@ -64,14 +64,14 @@ void start() {
 
 Measurements measure_rings() {
   start();
-  // Compared with itself, to show the noise.
+  // touch_all() is compared with itself to show the noise.
   Measurements results = compare("not recorded", round_pairs, touch_all, touch_all);
   for (Measurement& next : compare("recorded", round_pairs, touch_recorded, touch_all))
     results.push_back(std::move(next));
   return results;
 }
 
-// Runs in processes of their own, because cuInit decides whether a trace is written.
+// Each run has a process of its own, because cuInit decides whether a trace is written.
 constexpr int process_pairs = 31;
 constexpr int rounds_of_process = 21;
 

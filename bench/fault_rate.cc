@@ -1,5 +1,5 @@
-// How many faults per second are handled for 1, 2 and 4 threads of the host, and how much memory
-// does the page state take?
+// How many faults per second does the library handle for 1, 2 and 4 threads of the host, and how
+// much memory does its page state take?
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -53,7 +53,8 @@ Measurements measure_rates() {
   return results;
 }
 
-// Private memory of this process. The pools are shared files, so their pages are not included.
+// Bytes of this process's private memory. The pools are shared files, so their pages are not
+// included.
 double anonymous_bytes() {
   std::ifstream file{"/proc/self/smaps_rollup"};
   for (std::string word; file >> word;) {
@@ -70,7 +71,8 @@ Measurements measure_metadata() {
   ::setenv("WHERRY_DEVICES", "capacity=64M;capacity=64M", 1);
   init_cuda();
   const double idle = anonymous_bytes();
-  // One touch of each block creates its page state. How many of its pages exist does not matter.
+  // One touch of each block (2 MiB) creates its metadata, which has the same size however many
+  // pages exist.
   std::byte* const memory = alloc_managed(bytes);
   timed_touch(memory, bytes, block);
   const double used = anonymous_bytes();

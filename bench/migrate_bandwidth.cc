@@ -1,5 +1,5 @@
 // How fast do faults move pages between the host and a device, compared with the bare sequence of
-// kernel calls?
+// Linux's calls?
 #include <fmt/core.h>
 
 #include "measure/migration.h"

@@ -1,11 +1,11 @@
 // How should pages of a coherent device move to another NUMA node: by a copy into another file and
 // a change of the view, as the library does it, or by Linux's migration of the pages of one file
-// (move_pages, mbind)? And what does each do with pages that are pinned, that have other mappings,
-// or that a thread writes meanwhile?
+// (move_pages, mbind)? And what happens with each to pages that are pinned, have other mappings, or
+// are written meanwhile?
 //
-// Uses the last two nodes with memory. tests/guest/run.py starts it in a machine that has them;
-// there only ratios within one run mean anything. With one node it measures what Linux's migration
-// could save at most: all but the copy.
+// Uses the last two nodes with memory. tests/guest/run.py starts it in a virtual machine that has
+// them, where only ratios within one run mean anything. With one node it measures what Linux's
+// migration could save at most: all but the copy.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <liburing.h>
@@ -49,7 +49,7 @@ constexpr int rounds = 24;  // there and back, over all blocks in turn
 
 using Nodes = std::array<int, 2>;
 
-// The same node twice if there is only one. Throws std::runtime_error if there is none.
+// Returns the same node twice if there is only one. Throws std::runtime_error if there is none.
 Nodes last_two_nodes() {
   std::vector<int> nodes;
   for (int node = 0; node <= ::numa_max_node(); ++node)
@@ -58,9 +58,9 @@ Nodes last_two_nodes() {
   return {nodes[nodes.size() < 2 ? 0 : nodes.size() - 2], nodes.back()};
 }
 
-// How many pages have which status: a node, or a negative errno. `node`: where they shall go; -1
-// only asks. `unit`: the distance between the pages that are named. `result`: what move_pages
-// returned.
+// Returns the number of pages for each status: a node, or a negative errno. `node`: where the pages
+// shall go; -1 only asks. `unit`: the distance between the pages that are named. `result`: what
+// move_pages returned.
 std::map<int, int> move_pages_to(int node, std::byte* start, std::size_t length, std::size_t unit,
                                  int flags, long* result = nullptr) {
   std::array<void*, block / page> pages;
@@ -93,7 +93,7 @@ long bind_to_node(std::byte* start, std::size_t length, int node, unsigned flags
   return ::mbind(start, length, MPOL_BIND, &mask, 8 * sizeof mask, flags) == 0 ? 0 : -errno;
 }
 
-// A file in memory.
+// Creates a file in memory.
 int open_file(bool huge) {
   if (!huge) return ::memfd_create("node-moves", MFD_CLOEXEC);
   const int context = ::fsopen("tmpfs", FSOPEN_CLOEXEC);
@@ -131,7 +131,7 @@ struct Memory {
   std::byte* view;
 };
 
-// The calls of a move between two files, without a library: the view shows `shown`.
+// Moves pages between two files by Linux's calls alone, without the library.
 class BareCopies {
  public:
   BareCopies(bool huge, const Nodes& nodes) : pools_{{{huge, nodes[0]}, {huge, nodes[1]}}} {
@@ -164,7 +164,7 @@ class BareCopies {
   std::byte* view_;
 };
 
-// Another process that has mapped, and touched, the whole file. Ends with this object.
+// Another process that has mapped and touched the whole file. The destructor ends it.
 class OtherMapper {
  public:
   explicit OtherMapper(const Memory& memory) {
@@ -218,7 +218,7 @@ void copy_alone(const Memory& to, const std::byte* from, std::size_t offset, std
     fail("pwrite");
 }
 
-// How much of the mappings of this memory is mapped by huge entries, says /proc/self/smaps.
+// The share of this memory's mappings that has huge entries, from /proc/self/smaps.
 double huge_share(const std::byte* start) {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   std::ifstream file("/proc/self/smaps");
@@ -242,8 +242,8 @@ struct Method {
   Move move;
 };
 
-// The methods take turns, so that load on the machine affects all alike, in a random order and with
-// a rest before each, so that none pays for what another has left to do.
+// The methods take turns, so that load on the machine affects all alike. The order is random, with
+// a pause before each, so that no method pays for work that another has left behind.
 Measurements time_moves(const std::string& what, std::size_t length, const Nodes& nodes,
                         const std::vector<Method>& methods) {
   std::vector<std::vector<double>> times(methods.size());
@@ -473,7 +473,7 @@ Measurements other_mappings(const Nodes& nodes, bool huge) {
   return results;
 }
 
-// Pages that something of Linux holds.
+// Pages that Linux holds for I/O, by an io_uring or a pipe.
 class Pin {
  public:
   virtual ~Pin() = default;

@@ -1,6 +1,6 @@
-// What do Wherry's wrappers of read(2) and its kin add to a call on ordinary memory, in a program
-// that is linked with the library and has started it? Each call is made by turns through the
-// wrapper and through the C library's own function, in the same run.
+// How much time do Wherry's wrappers of read(2) and similar calls add to a call on ordinary memory,
+// in a program that is linked with the library and has started it? Calls go by turns through the
+// wrapper and to the C library's own function, in the same run.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ double ns_of_one(const Call& call) {
          batch;
 }
 
-// Adds the median time of the C library's function, and of the wrapper's surplus.
+// Adds the median time of the C library's function, and the median time that the wrapper adds.
 template <typename Function, typename Call>
 void compare(Measurements& results, const std::string& what, const char* name, const Call& call) {
   void* const c_library = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
@@ -46,7 +46,7 @@ void compare(Measurements& results, const std::string& what, const char* name, c
   std::vector<double> times;
   std::vector<double> surplus;
   for (int i = 0; i < batches; ++i) {
-    // By turns, and also which one comes first.
+    // The two take turns in coming first.
     const double first = ns_of_one([&] { call(i % 2 == 0 ? real : wrapper); });
     const double second = ns_of_one([&] { call(i % 2 == 0 ? wrapper : real); });
     times.push_back(i % 2 == 0 ? first : second);
@@ -78,7 +78,7 @@ void measure_all(Measurements& results, const std::string& when) {
                         const iovec pieces[] = {{buffer.data(), 1}, {buffer.data() + 1, 1}};
                         (void)!call(zeros, pieces, 2);
                       });
-  // Arrays on other pages than the frame of the call.
+  // Arrays that are not on the stack pages of the call.
   std::array<iovec, 1024> far;
   far.back() = {buffer.data(), 1};
   const std::vector<iovec> on_heap{{buffer.data(), 1}};
@@ -123,7 +123,8 @@ Measurements measure() {
 int main(int argc, char** argv) {
   using namespace wherry::bench;
   const bool json = parse_json_flag(argc, argv);
-  // In several processes: a process's addresses change how well the processor predicts jumps.
+  // Measured in several processes, because a process's addresses change how well the CPU predicts
+  // jumps.
   std::vector<Measurements> runs;
   for (int i = 0; i < 5; ++i) runs.push_back(measure_in_child(measure));
   return print_report("wrappers of read(2) and its kin on ordinary memory: median times of a call",

@@ -1,6 +1,5 @@
-// What does cuPointerGetAttribute cost for random addresses, by number of live allocations and
-// number of threads? Compared in the same run with a lookup in a std::map under a
-// std::shared_mutex.
+// How long does cuPointerGetAttribute take for random addresses, by number of live allocations and
+// threads, compared with a lookup in a std::map under a std::shared_mutex in the same run?
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -38,7 +37,7 @@ class MapUnderLock {
   std::map<CUdeviceptr, Range> ranges_;
 };
 
-// Nanoseconds for one call, for each batch, of all threads.
+// Nanoseconds for one call: a value for each batch of each thread.
 template <typename Call>
 std::vector<double> time_calls(const std::vector<CUdeviceptr>& addresses, int threads,
                                const Call& call) {
@@ -104,7 +103,7 @@ Measurements measure(std::size_t allocations, double goal_ns) {
     });
     const std::string conditions =
         std::to_string(allocations) + " allocations, " + std::to_string(threads) + " threads: ";
-    // No goal for four threads, which share fewer CPUs.
+    // There is no goal for four threads, which share fewer CPUs.
     const std::optional<double> goal = threads == 1 ? std::optional(goal_ns) : std::nullopt;
     results.push_back({conditions + "MEMORY_TYPE", type, "ns", goal, {}});
     results.push_back({conditions + "BUFFER_ID", id, "ns", goal, {}});

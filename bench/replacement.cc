@@ -1,6 +1,6 @@
 // Which block should leave a full pool? Replays traces of block accesses with well-known
-// replacement policies and with the library's. The library's policy sees only what a pool sees:
-// misses, and faults on the blocks that it samples.
+// replacement policies and with the library's. The library's policy sees only misses, and faults on
+// the blocks that it samples.
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -49,8 +49,8 @@ std::size_t hits_of_fifo(const Row& row) {
   return hits;
 }
 
-// Bimodal insertion: most new blocks go to the end that is evicted first, one in 32 to the other
-// end. Sees every access.
+// Bimodal insertion (BIP): most new blocks go to the end that is evicted first, one in 32 to the
+// other end. It sees every access.
 std::size_t hits_of_bip(const Row& row) {
   std::list<std::uint32_t> order;  // the front is evicted first
   std::unordered_map<std::uint32_t, std::list<std::uint32_t>::iterator> places;
@@ -72,7 +72,7 @@ std::size_t hits_of_bip(const Row& row) {
 }
 
 // S3-FIFO: a small queue for new blocks, a main queue with second chances, and ghosts of the small
-// queue. Without `sees_hits`, accesses to resident blocks are not seen, as in a pool.
+// queue. Without `sees_hits`, it does not see accesses to resident blocks, as the library does not.
 std::size_t hits_of_s3_fifo(const Row& row, bool sees_hits) {
   constexpr std::size_t small_max = capacity / 10;
   std::deque<std::uint32_t> small, main, ghosts;

@@ -1,6 +1,6 @@
-// How fast are recorded events replayed? A trace is generated in memory: host and device access the
-// same memory, one block after the other, until there are enough events. Then one thread reads the
-// trace, and replays it under each policy.
+// How fast are recorded events replayed? A trace is generated in memory, in which host and device
+// access the same blocks one after the other until there are enough events. Then one thread reads
+// the trace, and replays it under each policy.
 #include "replay/replay.h"
 
 #include <random>
@@ -39,7 +39,7 @@ impl::TraceMachine machine() {
   return machine;
 }
 
-// The events of the policy migrate-always: a fault, and the pages that moved with it.
+// The events of the policy migrate-always: faults, and the pages that moved with each.
 std::vector<impl::TraceEvent> events(Order order) {
   using impl::TraceEvent;
   constexpr std::uint64_t regions = blocks * impl::pages_per_block / impl::pages_per_region;

@@ -60,7 +60,7 @@ void write_all(int fd, const std::string& text) {
   }
 }
 
-// Ends the process.
+// Measures and writes the results to `fd`, then ends the process.
 [[noreturn]] void report_to(int fd, const std::function<Measurements()>& measure) {
   try {
     json results = json::array();

@@ -2,7 +2,7 @@
 // JSON object.
 //
 // Numbers are measured in one process per configuration (measure_in_child), because the library
-// reads its environment once. The parent process prints them. Single-threaded.
+// reads its environment once. The parent process prints them. Not thread-safe.
 #pragma once
 
 #include <functional>

@@ -67,13 +67,13 @@ double latency(const Line* lines) {
 }
 
 struct Speed {
-  double managed, to_shared, to_private;  // the latter two: ratios to plain memory
+  double managed, to_shared, to_private;  // the latter two are ratios to plain memory
 };
 struct Speeds {
   Speed bandwidth, latency;
 };
 
-// Memory of the reading process itself; in a device, of the device process.
+// Maps memory of the process that reads: the host or a device process.
 Line* map_plain(int sharing) {
   void* const place =
       ::mmap(nullptr, read_bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
@@ -183,7 +183,7 @@ Measurements measure_read_mostly() {
 
 // ---- accessed-by
 
-// The region of one fault, unless configured otherwise.
+// The region of one fault by default.
 constexpr std::size_t stretch = 16 * page;
 constexpr std::size_t stretch_count = 64;
 constexpr std::size_t moved_bytes = stretch_count * stretch;

@@ -30,7 +30,7 @@ constexpr std::array<Way, 4> ways{{{"userfaultfd", "userfaultfd", false},
                                    {"mprotect", "mprotect", false},
                                    {"sigbus", "sigbus", false}}};
 
-// One write to each of `count` pages: the median, and the sum, in nanoseconds.
+// The median and the sum of the times of one write to each of `count` pages, in nanoseconds.
 struct Touches {
   double median;
   double all;

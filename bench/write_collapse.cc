@@ -1,5 +1,5 @@
-// What does it cost the host to write to pages of which devices hold copies, compared with the bare
-// kernel calls that end the copies?
+// How long does the host need to write to pages of which devices hold copies, compared with Linux's
+// bare calls that end the copies?
 #include <fmt/core.h>
 
 #include "measure/collapse.h"
@@ -20,7 +20,7 @@ struct Case {
 // Each write is a fault of its own, far from the previous one: pages have a minimum residency,
 // which also covers their neighbours in 64 KiB.
 constexpr Case single_page{"single page", page, 16 * page};
-// One fault also covers the neighbours: the default configuration.
+// One fault also covers the neighbours, as in the default configuration.
 constexpr Case sequential{"sequential writer", 16 * page, page};
 
 Measurements measure(const Case& what, int devices) {

@@ -17,7 +17,7 @@ import sys
 
 
 NAMED = 3  # if one reason skipped more tests than this, they are counted, not named
-REPORTED = 24  # the lines that are repeated of what a failed test wrote
+REPORTED = 24  # how many lines of a failed test's output are repeated
 
 
 def label_of(test):
@@ -34,7 +34,7 @@ def reason_of(test):
 
 
 def report_of(test):
-    """The end of what a failed test wrote. A log of which only the end is kept has it, too."""
+    """The last lines that a failed test wrote. A log that keeps only its end has them, too."""
     lines = [line for kind in ("stdout", "stderr") for line in test.get(kind, "").splitlines()
              if line.strip()]
     return "".join(f"\n         | {line}" for line in lines[-REPORTED:])
@@ -48,7 +48,7 @@ def drawn_in(test):
 
 
 def elsewhere(printed):
-    """How many passed on other machines; what failed there; how many were skipped, and why."""
+    """The results on other machines: how many passed, what failed, how many were skipped, why."""
     counts = re.findall(r"^(\S+): (\d+) passed, (\d+) failed, (\d+) skipped \(\d+ s\)$", printed,
                         re.MULTILINE)
     failed = re.findall(r"^\S+: FAILED: .*$", printed, re.MULTILINE)

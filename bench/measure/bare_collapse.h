@@ -1,5 +1,5 @@
-// The bare sequence of kernel calls that ends the copies of a page which the host writes: punch the
-// pools of the devices that hold copies, drop the host's write protection, wake.
+// The bare sequence of Linux's calls that ends the copies of a page which the host writes: punch
+// the pools of the devices that hold copies, drop the host's write protection, wake.
 //
 // Only one thread may write at a time, because no page state is kept.
 #pragma once
@@ -16,14 +16,14 @@ namespace wherry::bench {
 
 class BareCollapse {
  public:
-  // bytes, stride, granularity: multiples of 4096 and of each other. The host has the pages that
-  // are written mapped, one for each `stride`. `devices` forked processes hold copies of these
-  // pages and of the other pages of their granules.
+  // bytes, stride, granularity: multiples of 4096 and of each other. The host writes and has mapped
+  // one page for each `stride`. `devices` forked processes hold copies of these pages and of the
+  // other pages of their granules.
   BareCollapse(std::size_t bytes, std::size_t stride, std::size_t granularity, int devices);
 
   // Gives each device its copies, and maps them there. Requires: there are no copies.
   void duplicate() const;
-  // Writes at the host. Returns nanoseconds.
+  // The host writes one page for each stride. Returns nanoseconds.
   double write() const;
 
  private:

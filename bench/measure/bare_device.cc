@@ -65,8 +65,8 @@ BareDevice::BareDevice(std::byte* memory, std::size_t bytes, std::size_t stride)
 }
 
 BareDevice::~BareDevice() {
-  // Devices that were forked later have inherited this end of the socket, so closing it would not
-  // end the process.
+  // The process is killed, because closing this end of the socket would not end it: devices that
+  // were forked later have inherited the end.
   ::kill(process_, SIGKILL);
   ::waitpid(process_, nullptr, 0);
   ::close(socket_);

@@ -12,13 +12,13 @@ namespace wherry::bench {
 
 class BareDevice {
  public:
-  // `memory` is where the host maps its own pool. One touch goes through it in steps of `stride`.
+  // `memory`: where the host maps its own pool. touch() writes in steps of `stride`.
   BareDevice(std::byte* memory, std::size_t bytes, std::size_t stride);
   ~BareDevice();
   BareDevice(const BareDevice&) = delete;
   BareDevice& operator=(const BareDevice&) = delete;
 
-  // The userfaultfd of the device process; the range is registered.
+  // The userfaultfd of the device process, with which the memory is registered.
   int uffd() const { return uffd_; }
   const BarePool& pool() const { return pool_; }
   // The host's mapping of the pool, from which copies are read.

@@ -33,7 +33,7 @@ void BareMigration::migrate(const Side& source, const Side& target, std::uintptr
   const std::uintptr_t start = address & ~(std::uintptr_t{granularity_} - 1);
   const std::size_t offset = start - reinterpret_cast<std::uintptr_t>(memory_);
   set_write_protection(source.uffd, start, granularity_, true);
-  // Otherwise another handler answers the same fault.
+  // If the pages are there already, another handler answers the same fault.
   if (!copy_write_protected(target.uffd, start, source.alias + offset, granularity_)) return;
   source.pool.punch(offset, granularity_);
   set_write_protection(target.uffd, start, granularity_, false);

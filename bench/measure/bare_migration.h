@@ -1,4 +1,4 @@
-// The bare sequence of kernel calls of a fault-driven migration between the host and one forked
+// The bare sequence of Linux's calls of a fault-driven migration between the host and one forked
 // device process: write-protect at the source, copy write-protected without waking, punch the
 // source, drop protection, wake.
 //

@@ -20,7 +20,7 @@
 namespace wherry::bench {
 namespace {
 
-// The best kind that is permitted; negative: none.
+// The best kind of userfaultfd that is permitted; negative if there is none.
 int try_userfaultfd() {
   constexpr int flags = O_CLOEXEC | O_NONBLOCK;
   constexpr int user_mode_only = 1;
@@ -33,7 +33,7 @@ int try_userfaultfd() {
   return static_cast<int>(::syscall(SYS_userfaultfd, flags | user_mode_only));
 }
 
-// Returns false if the pages are there.
+// Returns false if the pages are there already.
 template <typename Request>
 bool create(int uffd, unsigned long code, Request& request, const char* name) {
   if (::ioctl(uffd, code, &request) == 0) return true;
@@ -62,7 +62,7 @@ double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride) {
 }
 
 bool userfaultfd_permitted() {
-  // In a process of its own, because a filter may answer the call with a signal.
+  // Tries in a child process, because a seccomp filter may answer the call with a signal.
   const pid_t child = ::fork();
   if (child < 0) fail("fork");
   if (child == 0) ::_exit(try_userfaultfd() < 0);

@@ -1,4 +1,4 @@
-// Baselines for the library: kernel calls without bookkeeping.
+// Baselines for the library: Linux's calls without bookkeeping.
 //
 // BareTrap handles the events of several userfaultfds with one handler thread per CPU. Each thread
 // is pinned, and all of them poll and read the same descriptors, as the library's handlers do.
@@ -27,11 +27,11 @@ void enable_userfaultfd(int uffd);
 int open_raw_userfaultfd();
 void register_range(int uffd, void* start, std::size_t bytes);
 
-// Each throws std::system_error unless it succeeds. The first two also wake, and do nothing more if
-// the pages are there: Linux reports a fault twice if something else wakes the waiting thread.
+// Each throws std::system_error unless it succeeds. The first two also wake, and only that if the
+// pages are there: Linux reports a fault twice if something else wakes the waiting thread.
 void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);
 void copy_pages(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
-// Returns false if the pages are there.
+// Returns false if the pages are there already.
 bool copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
 void set_write_protection(int uffd, std::uintptr_t start, std::size_t bytes, bool protect);
 void wake(int uffd, std::uintptr_t start, std::size_t bytes);

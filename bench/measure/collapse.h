@@ -1,5 +1,5 @@
-// Writes by the host to pages of which devices hold copies, beside the bare kernel calls that end
-// the copies, in the same run.
+// Times the host's writes to pages of which devices hold copies, and in the same run Linux's bare
+// calls that end the copies.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct CollapseLoad {
   int runs;
 };
 
-// Microseconds for each page that is written, for each run. The bare ones are empty where Linux
-// permits no userfaultfd.
+// Microseconds for each page that is written, for each run. `bare` is empty where Linux permits no
+// userfaultfd.
 struct CollapseTimes {
   std::vector<double> ours, bare;
   double pages_per_fault;

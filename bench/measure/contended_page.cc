@@ -10,14 +10,14 @@ namespace wherry::bench {
 namespace {
 
 constexpr double run_ns = 300e6;
-// After this time, both have started.
+// Writing begins after this time, when both writers have started.
 constexpr double lead_ns = 30e6;
 constexpr std::size_t page = 4096;
 constexpr std::size_t region = contended_bytes;
 
 struct Writer {
   volatile std::uint64_t* own;  // counts this processor's writes
-  // null: writes whenever it can; otherwise only when this equals `id`.
+  // If null, the writer writes whenever it can; otherwise only when the word equals `id`.
   volatile std::uint64_t* turn;
   std::uint64_t id;  // 0 or 1
   double begin_ns;
@@ -83,7 +83,7 @@ ContentionResult contend_once(std::byte* memory, const Contention& contention, i
 }  // namespace
 
 ContentionResult contend(std::byte* memory, const Contention& contention, int first, int second) {
-  // On a busy machine a writer may have no CPU until its time is over.
+  // Several attempts, because on a busy machine a writer may get no CPU until its time is over.
   constexpr int attempts = 20;
   ContentionResult result{};
   for (int i = 0; i < attempts && result.writes_per_s == 0; ++i)

@@ -1,4 +1,4 @@
-// Two processors that write the same memory all the time.
+// Measures two processors that write the same memory all the time.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ struct Contention {
 
 struct ContentionResult {
   double writes_per_s;
-  double poorer_share;         // of the writes
+  double poorer_share;         // the share of the one with fewer writes
   double regions_moved_per_s;  // each has contended_bytes
 };
 
 // `memory`: contended_bytes of managed memory. The processors are device ordinals; -1 is the host,
-// as in the API, and only `first` may be that. Takes a third of a second, and that again as long as
-// neither has written anything, up to 20 times. The writers are pinned to the first two CPUs.
+// as in the API, and only `first` may be that. Takes a third of a second. Tries up to 20 times if
+// neither has written anything. The writers are pinned to the first two CPUs.
 ContentionResult contend(std::byte* memory, const Contention& contention, int first, int second);
 
 }  // namespace wherry::bench

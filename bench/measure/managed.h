@@ -12,8 +12,8 @@ namespace wherry::bench {
 
 void require(CUresult result, const char* what);
 
-// For init_cuda: a fault moves its region of `bytes` (4 KiB to 2 MiB) to the faulting processor,
-// and nothing else (the policy is migrate-always).
+// To be called before init_cuda: a fault then moves only its region of `bytes` (4 KiB to 2 MiB) to
+// the faulting processor (the policy is migrate-always).
 void move_single_regions(std::size_t bytes);
 // Calls cuInit and makes device 0's primary context current.
 void init_cuda();

@@ -1,5 +1,5 @@
-// Pages that faults move between the host and a device, beside the bare sequence of kernel calls in
-// the same run.
+// Times faults that move pages between the host and a device, and the bare sequence of Linux's
+// calls in the same run.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ struct MigrationLoad {
   int runs;
 };
 
-// Nanoseconds in which all of the memory moved, for each run. The bare ones are empty where Linux
-// permits no userfaultfd.
+// Nanoseconds in which all of the memory moved, for each run. Those of `bare_` are empty where
+// Linux permits no userfaultfd.
 struct MigrationTimes {
   std::vector<double> to_device, to_host, bare_to_device, bare_to_host;
 };

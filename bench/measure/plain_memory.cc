@@ -41,14 +41,14 @@ void PlainMemory::map(Pages pages, int sharing) {
   data_ = reinterpret_cast<std::byte*>(start * huge_page);
   if (::mmap(data_, bytes_, access, sharing | MAP_FIXED, fd_, 0) == MAP_FAILED)
     fail("mmap of plain memory");
-  // Without an error: Linux may have been built without huge pages.
+  // Errors are ignored, because Linux may have been built without huge pages.
   ::madvise(data_, bytes_, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 void PlainMemory::fill() {
   const int threads = static_cast<int>(allowed_cpus().size());
   touch_by_threads(data_, bytes_, 4096, threads);
-  // What the equal parts leave over.
+  // The pages that are left over by the threads' equal parts.
   for (std::size_t at = bytes_ / 4096 / static_cast<std::size_t>(threads) *
                         static_cast<std::size_t>(threads) * 4096;
        at < bytes_; at += 4096)

@@ -1,4 +1,4 @@
-// Memory without the library, as a baseline: of this process alone, or of a file in memory.
+// Memory without the library, as a baseline: private to this process, or a file in memory.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class PlainMemory {
   std::byte* data_ = nullptr;  // aligned to 2 MiB
 };
 
-// Nanoseconds of a copy; each of the threads copies a part of its own.
+// Copies with several threads, each a part of its own. Returns nanoseconds.
 double copy_by_threads(std::byte* to, const std::byte* from, std::size_t bytes, int threads);
 
 }  // namespace wherry::bench

@@ -33,7 +33,7 @@ double median_us(int times, const Work& work) {
   return median(each) / 1e3;
 }
 
-// Two threads' turns, in a futex.
+// Says in a futex which of two threads has its turn.
 class Turns {
  public:
   void give(std::uint32_t to) {

@@ -38,7 +38,7 @@ void SegvPages::protect() {
 
 void SegvPages::on_fault(int signal, siginfo_t* info, void*) {
   if (current.load()->bring(static_cast<std::byte*>(info->si_addr))) return;
-  // A fault elsewhere: the access is repeated and ends the program.
+  // The fault is elsewhere: with the default action, the repeated access ends the program.
   ::signal(signal, SIG_DFL);
 }
 

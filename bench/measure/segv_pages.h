@@ -1,5 +1,5 @@
-// Pages that a program traps by itself with mprotect(2) and a handler for SIGSEGV, as an
-// alternative to the library: an access to a page copies it from another buffer and permits access.
+// Pages that a program traps by itself with mprotect(2) and a handler for SIGSEGV, instead of using
+// the library: the handler copies the page from another buffer and permits access.
 #pragma once
 
 #include <csignal>

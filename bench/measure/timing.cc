@@ -46,7 +46,7 @@ double cpu_ns() {
 }
 
 const std::vector<int>& allowed_cpus() {
-  // Read only once: a thread that has pinned itself would get its one CPU.
+  // Read only once, because a thread that has pinned itself would see only its one CPU.
   static const std::vector<int> result = [] {
     cpu_set_t set;
     CPU_ZERO(&set);

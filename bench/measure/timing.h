@@ -1,4 +1,4 @@
-// Clocks, medians and CPUs for measurements. Any thread.
+// Clocks, medians and CPUs for measurements. Thread-safe.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace wherry::bench {
 // The value below which `fraction` of the values lie. Requires: values not empty.
 double percentile(std::vector<double> values, double fraction);
 double median(std::vector<double> values);
-// For values measured in pairs, one right after the other, so that load on the machine affects
-// both.
+// The median of value / baseline. Each pair is measured one right after the other, so that load on
+// the machine affects both.
 double median_ratio(const std::vector<double>& values, const std::vector<double>& baselines);
 
 // Nanoseconds of CLOCK_MONOTONIC.

@@ -1,5 +1,5 @@
-// Writes to pages, one after the other, whose time is the time of their faults: by a thread of the
-// host, by several, or by a device.
+// Times writes to pages, one after the other, and so their faults: by a thread of the host, by
+// several, or by a device.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ std::vector<double> timed_touches(std::byte* memory, std::size_t count, std::siz
 double ns_of_threads(int threads, const std::function<void(int)>& work);
 
 // One write to each `stride` of the memory; each thread writes to a part of its own. Returns
-// nanoseconds. Requires: `bytes` is a multiple of threads * stride, or what is left is not needed.
+// nanoseconds. Leaves out the rest if `bytes` is no multiple of threads * stride.
 double touch_by_threads(std::byte* memory, std::size_t bytes, std::size_t stride, int threads);
 
 // Touches by one worker of the current context's device, timed inside the kernel, so that the

@@ -8,8 +8,8 @@
 
 namespace wherry::impl {
 
-// Copies a struct whose first field is its size into the caller's version of it, whose size field
-// says how large that is. Fields that only the caller's version has become 0.
+// Copies a struct, whose first field is its size, into the caller's version of it. The caller has
+// set target->size; fields that only its version has become 0.
 template <typename Struct>
 void answer(Struct* target, Struct value) {
   const std::size_t size = target->size;

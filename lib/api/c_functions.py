@@ -8,13 +8,13 @@ DECLARATION = re.compile(r"\b(CUresult|cudaError_t)\s+(\w+)\s*\(([^;{}]*)\)\s*;"
 
 
 def rows(path):
-    """The words of each row."""
+    """Returns the words of each row."""
     lines = pathlib.Path(path).read_text().splitlines()
     return [line.split() for line in lines if not line.startswith("#")]
 
 
 def declarations(header, output, depfile, compiler):
-    """The result and the parameters of each function, by name. Writes a dependency file."""
+    """Returns the result and parameters of each function, by name. Writes a dependency file."""
     command = [*compiler, "-E", "-P", "-MD", "-MF", depfile, "-MT", output, "-x", "c", header]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {name: (result, " ".join(parameters.split()))

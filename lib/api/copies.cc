@@ -47,8 +47,8 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
          !__builtin_add_overflow(bytes, extent.width, &bytes);
 }
 
-// Whether all of the bytes lie in memory of this kind, which may be several adjacent allocations.
-// Sets in `found` what holds for all of them.
+// Returns whether all bytes lie in memory of this kind, which may be several adjacent allocations.
+// Sets in `found` what holds for all of these.
 bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes,
                     PlannedCopy::Found& found) {
   found.is_known = found.is_device = true;
@@ -62,7 +62,7 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes,
   return true;
 }
 
-// For memory in the annex. The calling thread may have no access to it, so it is copied from file
+// Finds memory in the annex. The calling thread may have no access to it, so it is copied from file
 // to file.
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
                        PlannedCopy::Found& found) {
@@ -95,15 +95,15 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
   found.side.start = end.address;
-  // Looked up before the record: memory that is being allocated has no record yet, and perhaps no
-  // pages. Memory that is freed meanwhile is not copied, because the copy checks the allocation's
-  // id.
+  // This lookup comes before that of the record: memory that is being allocated has no record yet,
+  // and perhaps no pages. Memory that is freed meanwhile is not copied, because the copy checks the
+  // allocation's id.
   auto allocation =
       runtime.heap().offset_of(end.address) ? runtime.heap().find(end.address) : std::nullopt;
   const auto record = runtime.heap().find_record(end.address);
   if (!record) {
-    // Addresses at which the library itself has placed something without a record are never the
-    // program's.
+    // An address without a record is never the program's if the library has placed something of its
+    // own there.
     const bool is_ours = overlaps_own(runtime, {end.address, past});
     if (end.role != Role::device && !is_ours) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE,
@@ -112,8 +112,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
                 argument_of(accessor), end.address);
   }
   const bool is_mapped = record->kind == MemoryKind::mapped;
-  // Imported memory is accessible to its own device, whichever device's stream copies it, as is
-  // other memory of this process.
+  // Like other memory of this process, imported memory may be copied in a stream of any device; its
+  // own device has access to it.
   if (record->kind == MemoryKind::imported) accessor.processor = Processor::device(record->device);
   if (end.role == Role::host && is_mapped)
     accessor.processor = Processor::host();
@@ -147,7 +147,7 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
-  // a module's variable, which is never freed
+  // The memory may be a module's variable, which is never freed.
   if (!allocation) allocation = runtime.heap().find(end.address);
   if (!allocation)
     return fail(CUDA_ERROR_INVALID_VALUE, "the {} {:#x} was freed during the call; free it later",
@@ -176,7 +176,7 @@ CUresult to_result(OpStatus status) {
   }
 }
 
-// The status for the context, if no thread waits for the result.
+// Returns the status for the context, and logs a failure, because no thread waits for the result.
 WorkStatus to_work_status(OpStatus status) {
   if (status == OpStatus::ok) return WorkStatus::ok;
   log_error("an asynchronous copy or fill has failed: {}", to_string(status));
@@ -191,8 +191,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
       runtime.copy_engine().submit(request,
                                    [done](OpStatus status) { done(to_work_status(status)); });
     };
-    // A copy that takes less time than waking a copier is done at once, unless it could have to
-    // wait for other threads' transfers.
+    // Such a copy takes less time than waking a copier, so it is done at once, unless it may have
+    // to wait for other threads' transfers.
     const bool moves = request.to.memory == CopyRequest::Memory::managed ||
                        request.from.memory == CopyRequest::Memory::managed;
     if (moves || request.bytes() > wake_bytes)
@@ -208,8 +208,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         engine.run_inline(target.stream, [&] { copied = runtime.copy_engine().copy(request); });
     return status == WorkStatus::ok ? to_result(copied) : refuse_status(status);
   }
-  // Shared with the operation, which may run longer than this call: a reset may drop the stream's
-  // work while this thread waits.
+  // The operation shares the result, because it may run longer than this call: a reset may drop the
+  // stream's work while this thread waits.
   const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::incomplete);
   WorkStatus status = engine.enqueue_operation(
       target.stream, [&runtime, copied, request = std::move(request)](Completion done) {
@@ -226,8 +226,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
 }
 
 // Copies from pageable memory, which the program may change as soon as the call has returned. If
-// earlier work of the stream is pending, the bytes are staged now and copied in the stream's order.
-// If there is no staging memory left, the call waits for its turn.
+// earlier work of the stream is pending, the bytes are copied to staging memory now, and from there
+// in the stream's order. Without free staging memory the call waits for its turn.
 CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest request) {
   Runtime& runtime = driver.runtime();
   // Without earlier work, copying takes no longer than staging. Work that another thread gives to
@@ -248,7 +248,7 @@ CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest requ
   return run(driver, target, std::move(request), /*waits=*/false);
 }
 
-// The value's bytes, repeated.
+// Returns the lowest `size` bytes of the value, repeated.
 std::shared_ptr<const std::vector<std::byte>> pattern_of(std::uint32_t value, unsigned size,
                                                          std::size_t bytes) {
   std::vector<std::byte> pattern(std::min(bytes, block_size));
@@ -325,7 +325,7 @@ CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, con
   PlannedCopy plan;
   const CUresult planned = plan_copy(driver, target, to, from, extent, plan);
   if (planned != CUDA_SUCCESS) return planned;
-  // A captured copy reads and writes pageable memory when it runs.
+  // A captured copy accesses pageable memory when the graph runs, so nothing is staged.
   if (target.is_captured)
     return give(driver, target, CU_GRAPH_NODE_TYPE_MEMCPY, copy_work(std::move(plan.request)));
   const PlannedCopy::Found& there = plan.there;

@@ -29,7 +29,7 @@ struct End {
   std::uintptr_t address = 0;  // of the first byte
   std::size_t pitch = 0;
   std::size_t layer = 0;  // bytes from one layer to the next
-  // The device that must have access to the memory, if not every device has; nullopt: the stream's.
+  // The device that must have access to the memory; nullopt means the stream's device.
   std::optional<int> device = {};
 };
 
@@ -64,17 +64,17 @@ struct PlannedCopy {
   Found here = {};
 };
 
-// Check what the pointers refer to. `target` says from which device. Require: the extent is not
-// empty. Return the errors of copy() and fill().
+// These check what the pointers refer to, for work of `target`. Require: the extent is not empty.
+// Return the errors of copy() and fill().
 CUresult plan_copy(Driver& driver, const StreamHandle& target, const End& to, const End& from,
                    const Extent& extent, PlannedCopy& plan);
 CUresult plan_fill(Driver& driver, const StreamHandle& target, const End& to, const Extent& extent,
                    std::uint32_t value, unsigned size, PlannedCopy& plan);
-// The same for the copy that the structure describes, which may be empty: then
-// CUDA_ERROR_INVALID_VALUE.
+// Like plan_copy(), for the copy that the structure describes. Returns CUDA_ERROR_INVALID_VALUE if
+// that is empty.
 CUresult plan_box(Driver& driver, const StreamHandle& target, const CUDA_MEMCPY3D_v2& what,
                   PlannedCopy& plan);
-// The copy or fill as an asynchronous one, as a value.
+// Returns an asynchronous copy or fill as a value.
 GraphWork copy_work(CopyRequest request);
 
 // Finds the stream for a copy or fill.

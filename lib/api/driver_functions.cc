@@ -6,7 +6,7 @@
 namespace wherry::impl {
 
 FoundFunction find_driver_function(const char* name, int version, bool own_stream) {
-  // Sorted by name, then by version.
+  // The table is sorted by name, then by version.
   const std::string_view wanted(name);
   auto each = std::ranges::lower_bound(
       driver_functions, wanted, {},

@@ -8,10 +8,10 @@ namespace wherry::impl {
 
 struct DriverFunction {
   const char* name;
-  int version;  // the CUDA version from which on the name has this signature
-  // null: Wherry does not have it, and no library that refuses it is linked
+  int version;  // the first CUDA version in which the name has this signature
+  // Null if neither Wherry nor a linked library that refuses the function defines it.
   void (*address)();
-  // The variant in which the NULL stream is the calling thread's own stream; null: there is none.
+  // The variant whose NULL stream is the calling thread's own stream; null if there is none.
   int own_stream_version;
   void (*own_stream_address)();
 };

@@ -41,8 +41,8 @@ CUresult enter_unrecorded(const Body& body) noexcept {
   }
 }
 
-// Calls body(Driver&), which returns a CUresult. `call`: the C function, for the message of a
-// failure; helpers between it and enter() pass it on.
+// Calls body(Driver&), which returns a CUresult. `call` is the C function's name, for the message
+// of a failure; helpers between the C function and enter() pass it on.
 template <typename Body>
 CUresult enter(const char* call, const Body& body) noexcept {
   begin_call();
@@ -51,13 +51,13 @@ CUresult enter(const char* call, const Body& body) noexcept {
     end_failed_call(call, result);
   return result;
 }
-// The same in the C function itself.
+// enter() for use in the C function itself, which becomes `call`.
 template <typename Body>
 CUresult enter(const Body& body, const char* call = __builtin_FUNCTION()) noexcept {
   return enter(call, body);
 }
 
-// The same for a call that may wait for other work, so that captures may forbid it
+// Like enter(), for a call that may wait for other work, so that a capture may forbid it
 // (Captures::refuse_unsafe).
 template <typename Body>
 CUresult enter_unsafe(const char* call, const Body& body) noexcept {
@@ -71,33 +71,33 @@ CUresult enter_unsafe(const Body& body, const char* call = __builtin_FUNCTION())
   return enter_unsafe(call, body);
 }
 
-// To be called after waiting for work, with its result. Also returns memory to Linux that pools
-// hold beyond their thresholds.
+// Called after waiting for work, with the status. Also returns memory to Linux that pools hold
+// beyond their thresholds.
 CUresult waited(WorkStatus status);
 
 // The result of a launch call with this status. In a context in which launches block, first waits
 // for the stream's work.
 CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status);
 
-// The meaning of a stream argument for functions whose NULL stream is the calling thread's own.
+// Translates a stream argument of functions whose NULL stream is the calling thread's own.
 inline CUstream per_thread(CUstream argument) {
   return argument == nullptr ? CU_STREAM_PER_THREAD : argument;
 }
-// Finds the stream that an argument names. Default streams need a current context.
+// Each of these finds the stream that an argument names. Default streams need a current context.
 //
-// For a call that only asks for what never changes of a stream.
+// For a call that only asks for properties of a stream that never change.
 CUresult find_any_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 // For a call that uses the stream. Fails if the stream is being captured (Captures::refuse).
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
-// The same; fails with the context's error if the context has failed.
+// Like find_stream(), but fails with the context's error if the context has failed.
 CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 
 // A stream that is given work, which becomes a node of a graph while the stream is captured.
 struct WorkStream : StreamHandle {
   bool is_captured = false;
 };
-// For a call that gives the stream such work. If the stream is captured, fails with the context's
-// error if the context has failed.
+// For a call that gives the stream work. If the stream is captured, fails with the context's error
+// if the context has failed.
 CUresult find_work_stream(Driver& driver, CUstream argument, WorkStream& stream);
 // Gives the work to the stream: runs work(driver, stream) now, or adds it as a node.
 template <typename Work>

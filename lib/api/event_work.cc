@@ -5,11 +5,11 @@
 namespace wherry::impl {
 namespace {
 
-// For an event that other processes see.
+// Records an event that other processes can use, too.
 CUresult record_shared(const CudaEvent& event, const StreamHandle& stream) {
   DeviceEngine& engine = event.context->device.engine;
-  // Checked before begin(): a moment that is begun and not recorded would be a failure in other
-  // processes.
+  // Checked before begin(): a moment that is begun and not recorded would look like a failure to
+  // other processes.
   const CUresult health = refuse_status(engine.status(*event.context->work));
   if (health != CUDA_SUCCESS) return health;
   const std::shared_ptr<SharedEvent::Pending> moment = event.shared->begin();
@@ -23,7 +23,7 @@ CUresult record_shared(const CudaEvent& event, const StreamHandle& stream) {
   }));
 }
 
-// The recording that the event stands for now; null: it was never recorded.
+// Returns the recording that the event stands for now, or null if it was never recorded.
 std::shared_ptr<Recording> recording_of(const CudaEvent& event) {
   if (!event.shared) return event.last_recording();
   const std::uint64_t moment = event.shared->last();

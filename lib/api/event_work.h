@@ -7,13 +7,13 @@
 
 namespace wherry::impl {
 
-// The event is of the context that the work is given to.
+// Records the event. Requires: the stream is of the event's context.
 GraphWork record_work(std::shared_ptr<CudaEvent> event);
-// Waits for what the event stands for when the work is given to its stream.
+// Waits for the recording that the event stands for when the work is given to the stream.
 GraphWork wait_work(std::shared_ptr<const CudaEvent> event);
 GraphWork host_work(CUhostFn function, void* data);
 
-// CUDA_ERROR_INVALID_VALUE: the stream is not captured, which the flag of this name demands.
+// CUDA_ERROR_INVALID_VALUE: the flag `flag` demands a stream that is captured.
 CUresult refuse_external(const char* flag);
 
 }  // namespace wherry::impl

@@ -2,10 +2,10 @@
  *
  * In source code, names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). This
  * header undefines the macros and declares the unsuffixed symbols with their oldest signatures,
- * which programs of that age were linked against. The variants whose NULL stream is the calling
- * thread's own stream are in per_thread_variants.h, which per_thread_variants.py generates, if they
- * have a stream as a parameter. Included by the files that define symbols. Valid
- * C, so that a test can compare it with another cuda.h. */
+ * which programs of that age were linked against. The variants (_ptds, _ptsz) whose NULL stream is
+ * the calling thread's own are below if no parameter is a stream; otherwise in
+ * per_thread_variants.h, which per_thread_variants.py generates. Included by the files that define
+ * symbols. Valid C, so that a test can compare it with another cuda.h. */
 #ifndef WHERRY_API_EXPORTS_H
 #define WHERRY_API_EXPORTS_H
 
@@ -264,7 +264,6 @@ cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** dptrs, size_t* sizes, siz
                                                 struct cudaMemLocation* prefetchLocs,
                                                 size_t* prefetchLocIdxs, size_t numPrefetchLocs,
                                                 unsigned long long flags, cudaStream_t stream);
-/* The NULL stream is the calling thread's own stream. */
 
 /* Settings of contexts, and stream capture. */
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);

@@ -15,19 +15,20 @@
 namespace wherry::impl {
 namespace {
 
-// For the longest reason, and names.
+// Enough for the longest reason and the names before it.
 constexpr std::size_t message_bytes_max = reason_bytes_max + 300;
 using Message = std::array<char, message_bytes_max>;
-// Thread-local memory is part of each thread's stack (objects/failures/last_failure.h).
+// In memory of its own, because thread-local memory is part of each thread's stack
+// (last_failure.h).
 thread_local MappedPtr<Message> message;
 
-// "cuMemFree", "cudaFree", "wherryPinPages"; not "current".
+// True for "cuMemFree", "cudaFree" and "wherryPinPages"; false for "current".
 bool is_public(std::string_view call) {
   return call.starts_with("wherry") || call.starts_with("cuda") ||
          (call.size() > 2 && call.starts_with("cu") && call[2] >= 'A' && call[2] <= 'Z');
 }
 
-// The name in the program's source: symbols have suffixes for versions, which headers hide.
+// Returns the name in the program's source, which lacks the suffixes of versioned symbols.
 std::string_view name_in_source(std::string_view call) {
   for (const std::string_view suffix : {"_ptsz", "_ptds", "_v1", "_v2", "_v3", "_v4"})
     if (call.ends_with(suffix)) return name_in_source(call.substr(0, call.size() - suffix.size()));
@@ -63,7 +64,7 @@ void end_failed_call(const char* call, cudaError_t error) {
   if (error == cudaErrorNotReady) return;
   LastFailure& last = last_failure;
   const bool is_of_called = last.ended == static_cast<int>(error);
-  // A failure in a helper of the runtime API keeps the name of the function that it called.
+  // After a failure in a helper of the runtime API, the called C function's name is kept.
   if (!is_of_called || is_public(call)) {
     last.call = call;
     last.of_runtime_api = true;

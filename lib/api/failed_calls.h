@@ -8,11 +8,11 @@
 
 namespace wherry::impl {
 
-// To be called with the code that the C function returns. The reason is the one that fail() noted
-// in this call for the same code. `call`: the name of the C function, or of one of the library's
-// own functions, which is not shown. CUDA_ERROR_NOT_READY is an answer, no failure.
+// Called with the code that the C function returns. Its reason is the one that fail() noted during
+// the call for this code. `call` is the name of the C function, or of one of the library's own
+// functions, which is not shown. CUDA_ERROR_NOT_READY is no failure.
 void end_failed_call(const char* call, CUresult code);
-// The same for a function of the runtime API, which may have called functions of the driver API.
+// For functions of the runtime API, which may have called functions of the driver API.
 void end_failed_call(const char* call, cudaError_t error);
 
 // For C functions that do not use enter(): returns the result of body().

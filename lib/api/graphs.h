@@ -36,7 +36,7 @@ CUresult enter_exec(CUgraphExec handle, const Body& body, const char* call = __b
   });
 }
 
-// The content of a kernel node with these parameters. Returns cuGraphAddKernelNode's errors.
+// Makes the content of a kernel node. Returns cuGraphAddKernelNode's errors.
 CUresult kernel_content(Driver& driver, const CUDA_KERNEL_NODE_PARAMS& params,
                         GraphContent& content);
 

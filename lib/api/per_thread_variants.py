@@ -13,7 +13,7 @@ import sys
 
 from c_functions import declarations, rows
 
-# Functions that are in no list of NVIDIA's.
+# Functions that are not in NVIDIA's lists.
 OTHERS = {name: "ptsz" for name in ("cudaMemPrefetchAsync_v1", "cudaMemPrefetchAsync_v2",
                                     "wherryLaunch", "wherryLaunchKernel")}
 STREAM = re.compile(r"(CUstream|cudaStream_t) \w+")
@@ -21,7 +21,7 @@ NAME = re.compile(r"(\w+)(?:\[\])?$")
 
 
 def variants(driver_functions, runtime_functions):
-    """The suffix of each function that has a variant."""
+    """Returns the suffix of each function that has a variant."""
     driver = {symbol: own[0] for _, _, symbol, *own in rows(driver_functions) if own}
     runtime = {symbol: own[0] for symbol, *own in rows(runtime_functions) if own}
     return {**driver, **runtime, **OTHERS}

@@ -7,7 +7,7 @@
 namespace wherry::impl {
 
 RegisteredCode& RegisteredCode::of_process() {
-  // Never destroyed: programs and libraries end their modules in their own exit handlers.
+  // Never destroyed, because programs and libraries end their modules in their own exit handlers.
   static RegisteredCode& code = *new RegisteredCode;
   return code;
 }
@@ -76,7 +76,7 @@ std::vector<std::string> RegisteredCode::give_memory(
     if (memory == nullptr) continue;
     const LockGuard guard(lock_);
     const auto found = std::ranges::find(managed_, pointer, &ManagedVariable::pointer);
-    if (found == managed_.end()) continue;  // its module has ended meanwhile
+    if (found == managed_.end()) continue;  // its module has ended
     found->variable.memory = memory;
     *pointer = memory;
     names.push_back(found->variable.name);

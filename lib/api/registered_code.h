@@ -1,7 +1,7 @@
 // The kernels and variables that compiler-generated code in a CUDA program registers. Their code
-// and initial values are for GPUs, which no device here can use. A launch of such a kernel is
-// refused, and the message contains its name; the host gets memory for managed variables.
-// Registration begins before main(). Any thread may call.
+// and initial values are for GPUs, so no device can use them. A launch of such a kernel is refused,
+// and the message contains its name; the host gets memory for managed variables. Registration
+// begins before main(). Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ class RegisteredCode {
     void* memory = nullptr;  // for a managed variable that has memory
   };
 
-  // Lives as long as the process.
+  // The only instance, which lives as long as the process.
   static RegisteredCode& of_process();
 
   // A module: kernels and variables that are registered together, and end together. The handle is
   // never null.
   void** begin_module() EXCLUDES(lock_);
-  // The memory of its managed variables is not freed, because a kernel may still use it.
+  // Ends the module. The memory of its managed variables stays: a kernel may still use it.
   void end_module(void** module) EXCLUDES(lock_);
 
   // `stub` is the host function that stands for the kernel in calls, and `shadow` the host variable

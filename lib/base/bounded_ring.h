@@ -35,8 +35,8 @@ class BoundedRing {
     bits_ = bits;
   }
 
-  // Any thread, and signal handlers. Returns false if the ring is full, or after attempts_max lost
-  // races.
+  // Any thread and any signal handler may call it. Returns false if the ring is full, or if other
+  // writers took the next place attempts_max times.
   bool put(const Record& record) noexcept {
     std::uint64_t entry = next_.load(std::memory_order_relaxed);
     for (int attempt = 0; attempt < attempts_max; ++attempt) {
@@ -60,7 +60,7 @@ class BoundedRing {
   }
 
   // Copies the oldest records into `records` and removes them from the ring. Returns how many it
-  // took: fewer than records.size() if the ring ran empty. One thread at a time.
+  // took: fewer than records.size() if the ring ran empty. Only one thread at a time may call it.
   std::size_t take(std::span<Record> records) {
     for (std::size_t i = 0; i < records.size(); ++i) {
       Place& place = place_of(taken_);

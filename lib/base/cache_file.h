@@ -1,12 +1,12 @@
-// Where the library and the tool keep what they have measured of this machine.
+// Where the library and the `wherry` tool keep what they measure on a machine.
 #pragma once
 
 #include <string>
 
 namespace wherry::impl {
 
-// The path of the file `name` in the user's cache folder: $XDG_CACHE_HOME/wherry, or
-// ~/.cache/wherry. Empty: there is no such folder, or a privileged program must ignore it.
+// Returns the path of `name` in $XDG_CACHE_HOME/wherry or $HOME/.cache/wherry. It is empty if both
+// variables are unset, or if the program is privileged and ignores them.
 std::string cache_file(const char* name);
 
 }  // namespace wherry::impl

@@ -1,12 +1,13 @@
-// Checks of the library's own invariants. A violation aborts the process and prints the values.
-// Expected errors of system calls are not reported here.
+// Checks of the library's own invariants. A violation prints the values and aborts. Expected errors
+// of system calls are not reported here.
 #pragma once
 
 #include <fmt/core.h>
 
 namespace wherry::impl {
 
-// Writes one line to stderr and aborts. Allocates nothing. `condition`: its source text, or null.
+// Writes one line to stderr and aborts. Allocates nothing. `condition` is the failed condition's
+// source text, or null.
 [[noreturn]] void vcheck_failed(const char* file, int line, const char* condition,
                                 fmt::string_view format, fmt::format_args values);
 
@@ -23,7 +24,7 @@ template <typename... Args>
        ? void(0)                     \
        : ::wherry::impl::check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
 
-// The same without a condition, for code that must be unreachable.
+// WHERRY_FAIL("format", values...) always aborts, for code that must be unreachable.
 #define WHERRY_FAIL(...) ::wherry::impl::check_failed(__FILE__, __LINE__, nullptr, __VA_ARGS__)
 
 }  // namespace wherry::impl

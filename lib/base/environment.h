@@ -1,5 +1,5 @@
 // Every environment variable that the library and the tools read. docs/tuning.md describes each
-// one, and tests/tree/environment_test.py compares that page with the table here. No other code
+// one, and tests/tree/environment_test.py compares that page with the table below. No other code
 // calls getenv.
 //
 // A privileged program (set-uid, set-gid, or with file capabilities: Linux passes AT_SECURE) runs
@@ -67,11 +67,11 @@ class EnvironmentName {
 
 // Returns the value, or null if the variable is unset or if a privileged program must ignore it.
 const char* environment_value(EnvironmentName name);
-// The same, but an empty string instead of null.
+// Returns the value, or an empty string where environment_value() returns null.
 std::string environment(EnvironmentName name);
 
-// The variables of this process whose names begin with WHERRY_, as NAME=VALUE, in order of their
-// names. Also those that nothing reads.
+// Returns the variables of this process whose names begin with WHERRY_, as NAME=VALUE, sorted by
+// name. Variables that nothing reads are included.
 std::vector<std::string> settings_in_environment();
 
 // Checks an environment (`lines`: NAME=VALUE, null-terminated) and returns one message line per

@@ -38,8 +38,8 @@ inline void after_unlock(LockOrder order) {
   if (blocks_signals(order)) unblock_signals();
 }
 
-// Where a mutex stores its order: in a member, or in its type for mutexes of which there are very
-// many.
+// A mutex stores its order in a member (KeptOrder). Mutexes of which there are very many have it in
+// their type (FixedOrder), which takes no memory.
 class KeptOrder {
  public:
   explicit constexpr KeptOrder(LockOrder order) : order_(order) {}
@@ -179,11 +179,11 @@ class WHERRY_TSA(scoped_lockable) ReadGuard {
   SharedMutex& mutex_;
 };
 
-// For a lookup that takes no other lock and calls nothing that may fault. Signals are not blocked,
-// which saves two system calls. A signal handler may interrupt the reader and take the lock shared
-// again, because std::shared_mutex prefers readers (pthread_rwlock_t's default kind in glibc). A
-// writer may wait for the interrupted reader, so it holds no lock that the handler's faults need
-// (has_brief_readers() in base/lock_order.h).
+// Locks for a lookup that takes no other lock and calls nothing that may fault. Signals are not
+// blocked, which saves two system calls. A signal handler may interrupt the reader and take the
+// lock shared again, because std::shared_mutex prefers readers (pthread_rwlock_t's default kind in
+// glibc). A writer may wait for the interrupted reader, so it holds no lock that the handler's
+// faults need (has_brief_readers() in base/lock_order.h).
 class WHERRY_TSA(scoped_lockable) BriefReadGuard {
  public:
   explicit BriefReadGuard(SharedMutex& mutex) WHERRY_TSA(acquire_shared_capability(mutex))

@@ -1,9 +1,9 @@
 // The order in which threads take the library's locks, which base/lock_table.inc lists. A thread
-// that holds a lock takes only locks that stand below it there, and at most one lock of each kind.
-// Test builds check this at run time (base/lock_checks.h); clang checks which lock guards which
-// field (base/lock.h).
+// that holds a lock takes only locks that stand below it in that table, and at most one lock of
+// each kind. Test builds check this at run time (base/lock_checks.h); clang checks which lock
+// guards which field (base/lock.h).
 //
-// Two operations wait under the lock of a block nevertheless (docs/decisions/moving-pages.md,
+// Only two operations wait while they hold the lock of a block (docs/decisions/moving-pages.md,
 // "Waits under a block's lock").
 //
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,

@@ -24,9 +24,10 @@ namespace {
 
 std::atomic<std::uint64_t> lost_lines = 0;
 
-// What WHERRY_LOG says. One word, so that threads see a whole setting: for an atomic object that is
-// not aligned to its size clang calls a library. Without padding, which libstdc++ 13 and later
-// clears when an atomic object is made, and that is no constant expression.
+// The setting from WHERRY_LOG. It is one word, so that threads load it as a whole, and aligned to
+// its size, because clang calls a library for other atomic objects. It has no padding: libstdc++ 13
+// and later would clear it in the atomic object's constructor, which would then not be a constant
+// expression.
 struct alignas(8) Setting {
   LogLevel level = LogLevel::warning;
   bool is_read = false;
@@ -44,8 +45,8 @@ Setting current_setting() {
   return setting.load(std::memory_order_relaxed);
 }
 
-// "2026-11-26T07:44:01.123456Z 4711 info: ". Not by gmtime_r(), which takes a lock of the C
-// library: a signal handler or a forked child may log. Returns the number of characters.
+// Writes "2026-11-26T07:44:01.123456Z 4711 info: " and returns the number of characters. Does not
+// call gmtime_r(), which takes a lock of the C library: a signal handler or a forked child may log.
 std::size_t write_stamp(std::span<char> to, LogLevel level) {
   using namespace std::chrono;
   const auto now = floor<microseconds>(system_clock::now());
@@ -93,8 +94,8 @@ bool write_now(const char* text, std::size_t bytes, int patience_ms) {
   if (::poll(&out, 1, patience_ms) <= 0 || (out.revents & POLLNVAL) != 0) return false;
   NoPipeSignal no_signal;
   // Other writers may have filled the pipe or socket since poll(). RWF_NOWAIT keeps the write from
-  // waiting. Where Linux does not support that, and for files and terminals, poll()'s answer must
-  // do.
+  // waiting. Where Linux does not support RWF_NOWAIT, and for files and terminals, the write relies
+  // on poll() alone.
   struct stat about {};
   ssize_t written = -1;
   if (::fstat(STDERR_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode))) {

@@ -1,9 +1,9 @@
 // The library's log: single lines "wherry: ..." on stderr. Each line is one write(2), so lines of
 // several processes never mix.
 //
-// WHERRY_LOG names the least urgent level that is written. Without it the log has warnings and
+// WHERRY_LOG names the least urgent level that is written. If it is unset, the log has warnings and
 // errors only: what a person must know about (a kernel crashed, freed memory was accessed), never
-// progress. With it each line also has the time (UTC), the process and the level:
+// progress. If it is set, each line also has the time (UTC), the process and the level:
 //
 //     wherry: 2026-11-26T07:44:01.123456Z 4711 info: device 0 runs in process 4712, with 2 workers
 //
@@ -20,22 +20,24 @@
 
 namespace wherry::impl {
 
-// The most urgent first.
+// The levels, the most urgent first.
 enum class LogLevel {
   off,
-  error,    // something has failed, and the program loses work, data or its end
+  error,    // something has failed: the program loses work or data, or cannot go on
   warning,  // something is not as the program or its user probably expects
   info,     // starts, ends, settings, and failed calls of the API
   debug,    // also allocations and modules
 };
-// Returns nullopt if the text names no level. Empty: the level without WHERRY_LOG.
+// Returns the level that `text` names, nullopt if there is no such level, and the default level if
+// `text` is empty.
 std::optional<LogLevel> parse_log_level(std::string_view text);
-// Reads WHERRY_LOG again. The first line of the log reads it anyway. A wrong value counts as unset.
+// Reads WHERRY_LOG again. Otherwise only the first log line reads it. A wrong value counts as
+// unset.
 void read_log_level();
-// Whether lines of this level are written. Any thread, also in a signal handler.
+// Returns whether lines of this level are written. Signal handlers may call it.
 bool is_logged(LogLevel level);
 
-// Longer lines are cut. Linux writes up to this many bytes to a pipe atomically.
+// The most bytes of a line; a longer one is cut. Linux writes that many to a pipe atomically.
 inline constexpr std::size_t log_line_max = 4096;
 
 // Writes the line to stderr in one write, whatever the level in force. Preserves errno, does not

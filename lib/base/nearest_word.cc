@@ -38,7 +38,7 @@ std::string_view nearest_word(std::string_view misspelt, std::span<const std::st
 }
 
 std::size_t misspelt_max(std::size_t length) {
-  // Of three letters, one must be right twice: "foo" is no misspelling of "top".
+  // In a word of three letters only one may be wrong, or "foo" would count as a misspelt "top".
   constexpr std::size_t short_word = 3;
   return length <= short_word ? 1 : std::max<std::size_t>(2, length / 3);
 }

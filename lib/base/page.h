@@ -13,7 +13,7 @@ inline constexpr std::size_t pages_per_block = 512;
 inline constexpr std::size_t block_size = page_size * pages_per_block;
 inline constexpr std::size_t pages_per_region = 16;  // a naturally aligned 64 KiB region
 
-// `unit`: a power of two.
+// `unit` must be a power of two.
 constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) {
   return value & ~(unit - 1);
 }

@@ -1,10 +1,10 @@
 // Waiting with a limit that counts only time in which this process ran.
 //
-// A waiter checks in turns: it waits at most next_slice_ns(), then calls note_wait(), which counts
-// the time since the previous check, but at most `look_max_ns`. Time is therefore not counted while
-// the process is stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine is suspended, or the
-// thread gets no CPU. Objects have no lock and belong to one waiter each. Usable in signal
-// handlers.
+// A waiter repeats two steps: it waits at most next_slice_ns(), then calls note_wait(), which
+// counts the time since the previous call, but at most `look_max_ns`. Time is therefore not counted
+// while the process is stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine is suspended, or
+// the thread gets no CPU. Objects have no lock and belong to one waiter each. Signal handlers may
+// use them.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace wherry::impl {
 inline constexpr std::uint64_t wait_slice_ns = 50'000'000;
 inline constexpr std::uint64_t look_max_ns = 4 * wait_slice_ns;
 
-// For debugging (WHERRY_WAIT_LIMITS=off): if not applied, limits that end in an error or a signal
-// never expire. Device processes inherit the setting.
+// If `applied` is false, limits that end in an error or a signal never expire. For debugging
+// (WHERRY_WAIT_LIMITS=off). Device processes inherit the setting.
 void apply_wait_limits(bool applied);
 bool wait_limits_applied();
 
@@ -34,7 +34,7 @@ class WaitedTime {
       : clock_(clock), seen_ns_(begun_ns) {}
   // Counts the time since the last check.
   void note_wait() { waited_ns_ += std::min(since_look(), look_max_ns); }
-  // Skips the time since the last check.
+  // Does not count the time since the last check.
   void skip_wait() { (void)since_look(); }
   std::uint64_t ns() const { return waited_ns_; }
 
@@ -67,7 +67,7 @@ class Patience {
     if (is_endless()) return wait_slice_ns;
     return std::min(wait_slice_ns, limit_ns_ - std::min(limit_ns_, waited_.ns()));
   }
-  // In whole milliseconds, rounded up, as poll(2) wants it.
+  // next_slice_ns() in whole milliseconds, rounded up, for poll(2).
   int next_slice_ms() const { return static_cast<int>((next_slice_ns() + 999'999) / 1'000'000); }
   std::chrono::nanoseconds next_slice() const { return std::chrono::nanoseconds(next_slice_ns()); }
 

@@ -1,5 +1,5 @@
 // A processor is the host (0) or a device (1 + ordinal). The number indexes every per-processor
-// array and is the bit in every processor mask. Only here is it converted from and to the API's
+// array and is the bit in every processor mask. Only this file converts it from and to the API's
 // device numbers (host = -1).
 #pragma once
 

@@ -1,7 +1,7 @@
 #include "base/render.h"
 
-// The libfmt that g++ compiled contains vformat_to(), but under a name by which only g++ looks for
-// it: clang compiles its own, which takes seconds. So the library calls it here only.
+// A libfmt compiled by g++ contains vformat_to() under a name that clang does not look for. So
+// clang compiles it in each file that calls it, which takes seconds; only this file does.
 #ifdef __clang__
 #include <fmt/format.h>
 #endif

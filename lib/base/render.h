@@ -9,7 +9,7 @@
 namespace wherry::impl {
 
 // Writes as much of the text as fits, without a null character. Returns the number of characters
-// written. Any thread, also in a signal handler.
+// written. Signal handlers may call it.
 std::size_t vrender(std::span<char> to, fmt::string_view format, fmt::format_args values);
 
 template <typename... Args>

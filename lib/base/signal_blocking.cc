@@ -16,15 +16,16 @@ constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// The library uses SIGSTKFLT in place of SIGSEGV if the application blocks SIGSEGV
-// (os/signals/signal_chain.h); the signal in place of SIGBUS is passed to never_block(). Signals 32
-// and 33 belong to the C library: setuid() waits until every thread has handled 33.
+// Signals that are never blocked. The library uses SIGSTKFLT in place of SIGSEGV if the application
+// blocks SIGSEGV (os/signals/signal_chain.h); the signal in place of SIGBUS is passed to
+// never_block(). Signals 32 and 33 belong to the C library: setuid() waits until every thread has
+// handled 33.
 constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) |
                                      bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
                                      bit_of(SIGSYS) | bit_of(SIGSTKFLT) | bit_of(32) | bit_of(33);
 constinit std::atomic<std::uint64_t> blocked_by_library = ~left_alone;
 
-// Not pthread_sigmask(), because the library interposes that function
+// Does not call pthread_sigmask(), because the library interposes that function
 // (interposers/signals.cc).
 std::uint64_t change_mask(int how, std::uint64_t mask) {
   const int saved_errno = errno;

@@ -15,7 +15,8 @@ namespace wherry::impl {
 void block_signals();
 void unblock_signals();
 
-// Around several locks of the fault path, so that signals are blocked once and not for each lock.
+// Blocks signals around the use of several locks of the fault path, so that they are blocked once
+// and not for each lock.
 class BlockedSignals {
  public:
   BlockedSignals() { block_signals(); }

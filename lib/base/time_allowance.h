@@ -1,4 +1,4 @@
-// A share of time that something may take in the long run.
+// Limits a thread to a share of a CPU's time in the long run.
 #pragma once
 
 #include <algorithm>
@@ -6,16 +6,16 @@
 
 namespace wherry::impl {
 
-// How much CPU time a thread may still use, so that it uses a fixed share in the long run.
+// The CPU time that a thread may still use, given its fixed share.
 class TimeAllowance {
  public:
-  // `per_mille`: the share, of one CPU. `most_ns`: what the thread may use at once after a long
-  // rest.
+  // `per_mille` is the share, in thousandths of one CPU. `most_ns` is the CPU time that the thread
+  // may use at once after a long rest.
   TimeAllowance(std::uint64_t per_mille, std::uint64_t most_ns)
       : per_mille_(per_mille), most_ns_(static_cast<std::int64_t>(most_ns)), left_ns_(most_ns_) {}
 
-  // The thread has used `used_ns` of CPU time; `now_ns`: the present. Returns from when on it may
-  // use more, in the same time as `now_ns`.
+  // Call at time `now_ns`, when the thread has used another `used_ns` of CPU time. Returns from
+  // when on it may use more, on the clock of `now_ns`.
   std::uint64_t use(std::uint64_t used_ns, std::uint64_t now_ns) {
     if (seen_ns_ != 0) {
       const std::uint64_t passed =
@@ -33,7 +33,7 @@ class TimeAllowance {
   const std::uint64_t per_mille_;
   const std::int64_t most_ns_;
   std::int64_t left_ns_;
-  std::uint64_t seen_ns_ = 0;  // 0: never
+  std::uint64_t seen_ns_ = 0;  // 0: use() was not called
 };
 
 }  // namespace wherry::impl

@@ -12,15 +12,15 @@ enum {
   refused = 801
 };
 
-/* One write, so that lines of several threads never mix. */
+/* Writes the line by one call, so that lines of several threads never mix. */
 static inline void say_once(char* said, const char* line, size_t length) {
   if (__atomic_test_and_set(said, __ATOMIC_RELAXED)) return;
   const int saved_errno = errno;
-  /* An error of write() cannot be reported: stderr is the log. */
+  /* An error of write() cannot be reported, because stderr is the log. */
   if (write(STDERR_FILENO, line, length) < 0) errno = saved_errno;
 }
 
-/* Works for every parameter list: by the calling convention the caller removes its arguments. */
+/* Right for every parameter list: by the calling convention the caller removes its arguments. */
 #define WHERRY_REFUSE(name)                                            \
   int name(void);                                                      \
   int name(void) {                                                     \

@@ -93,7 +93,7 @@ struct Executor {
   const AgentStart& start;
   AgentState& state;
   Fd passed;             // the descriptor that was sent with the command
-  std::uint64_t& value;  // of the reply
+  std::uint64_t& value;  // for the reply
 
   int operator()(const command::Run&) const {
     try {
@@ -135,7 +135,7 @@ struct Executor {
     if (const int error = map_file_range(view.start, view.bytes, passed.get(), view.offset,
                                          command.access, /*huge_pages=*/true))
       return error;
-    // The host's core dump contains this memory.
+    // The host's core dump has this memory.
     return leave_out_of_core_dumps(view.start, view.bytes);
   }
   int operator()(const command::UnmapFile& command) const {
@@ -179,18 +179,19 @@ struct Executor {
 }
 
 // Starts a thread and waits for its end. Does not return if that needs a lock whose holder was not
-// forked: then the host hears nothing, and forks another device. The thread's stack is unmapped:
-// without a window, the host may get its addresses for a module that it loads later.
+// forked: then the host gets no report, and forks another device. Unmaps the thread's stack:
+// without a window, a module that the host loads later may get its addresses.
 void try_thread() {
   std::thread([] { name_this_thread("wherry-trial"); }).join();
   if (!drop_cached_stacks()) throw_errno(EAGAIN, "starting a thread");
 }
 
-// What the agent knows before the address space is masked; kept on the agent's own stack.
+// What the agent found before the address space was masked, and uses later; on the agent's own
+// stack.
 struct Prepared {
   const AgentStart& start;
   const ArenaLayout layout;  // a copy: the host's may be on a stack that the mask hides
-  // What the C library uses of the memory that the mask hides.
+  // The parts of the hidden memory that the C library uses.
   std::vector<AddressRange> touched;
 };
 

@@ -1,4 +1,4 @@
-// Runs in the device process: its life after the fork, and the commands that it executes.
+// Code that runs in the device process: its life after the fork, and its commands from the host.
 //
 // The main thread of the process is the agent. It prepares the process and reports that it is
 // ready; this report carries the device's userfaultfd, if the trap uses one. Then it executes one
@@ -21,14 +21,13 @@
 
 namespace wherry::impl {
 
-// The first message of a device, number 0: it is ready, or what it could not do.
+// The first message of a device (number 0): says that it is ready, or what it could not do.
 struct StartReport {
   int error = 0;
   char what[60] = {};
 };
 
-// Everything that the agent needs, prepared by the host before the fork. The device has it as part
-// of its snapshot of the host's memory.
+// Everything that the agent needs. The host prepares it before the fork, which copies it.
 struct AgentStart {
   std::string name;
   const DeviceProcessOptions* options = nullptr;
@@ -39,7 +38,7 @@ struct AgentStart {
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;
   int fault_notifier = -1;       // DeviceTrap::Parts::notifier
-  std::vector<int> descriptors;  // all that the device keeps open
+  std::vector<int> descriptors;  // those that the device keeps open
   // A copy of the environment: the application may have set variables to text on a stack, which the
   // device cannot see.
   std::vector<std::string> variables;
@@ -52,7 +51,7 @@ struct AgentStart {
   struct Free {
     void operator()(void* block) const { std::free(block); }
   };
-  // A block of the C library's heap: it shows where that heap lies, which the device needs.
+  // A block of the C library's heap, from which the device learns where that heap lies.
   std::unique_ptr<void, Free> heap_block{std::malloc(64)};
   bool hide_memory = true;
   // Set if WHERRY_CHECK asks for it and the device can do it.

@@ -1,5 +1,5 @@
-// What the host has a device's agent do: one type for each command. A command is sent as one
-// message, of as many bytes as it uses, and perhaps with a descriptor; the reply carries its
+// The commands of the host to a device's agent: one type for each. A command is sent as one
+// message, of as many bytes as it uses, perhaps with a descriptor; the reply has the command's
 // number.
 #pragma once
 
@@ -38,13 +38,13 @@ struct Forbid {
   AddressRange range;
 };
 
-// Has the view show the pool of `owner`.
+// Has the device's view show the pool of `owner`.
 struct ChangeView {
   FileView view;
   std::uint64_t owner = 0;
 };
 
-// Adds the pages to the layout. They show the device's own pool.
+// Adds pages of managed variables to the layout, and maps the device's own pool there.
 struct PlacePages {
   PlacedPages placed;
 };
@@ -67,15 +67,15 @@ struct UnmapFile {
   AddressRange range;
 };
 
-// Loads the module. The reply's value is its base. EINPROGRESS: it is not loaded yet, ask again.
+// Loads the module. The reply's value is its base. The error EINPROGRESS means: ask again later.
 struct LoadModule {
-  FileIdentity file;  // that the host has loaded
+  FileIdentity file;  // the one that the host has loaded
   char path[PATH_MAX] = {};
 
   std::size_t used() const { return offsetof(LoadModule, path) + std::strlen(path) + 1; }
 };
 
-// Maps the image whose contents are the passed file (ModuleImage).
+// Maps an image of a module (ModuleImage). The passed file has its contents.
 struct AdoptImage {
   AddressRange extent;
   std::uint64_t unwind_info = 0;
@@ -90,18 +90,18 @@ struct Quit {};
 
 }  // namespace command
 
-// In the order of the numbers that messages and log lines have.
+// The order gives the numbers in messages and log lines.
 using Command =
     std::variant<command::Run, command::OpenArena, command::Forbid, command::ChangeView,
                  command::PlacePages, command::ForgetEntries, command::MapFile, command::UnmapFile,
                  command::LoadModule, command::AdoptImage, command::Quit>;
 
-// A command on its way.
+// The message that carries a command.
 class CommandMessage {
  public:
-  // To receive one.
+  // Empty, to receive a command.
   CommandMessage() = default;
-  // To send this one.
+  // Contains this command, to be sent.
   template <typename C>
   requires std::is_constructible_v<Command, C> CommandMessage(const C& content)
       : used_(used_bytes(content)) {
@@ -119,7 +119,7 @@ class CommandMessage {
     return std::as_bytes(std::span(&sent_, 1)).first(bytes_min + used_);
   }
   std::span<std::byte> room() { return std::as_writable_bytes(std::span(&sent_, 1)); }
-  // What was received into room(), of `received` bytes. nullopt: it is no command.
+  // The command that was received into room(), with `received` bytes; nullopt if it is none.
   std::optional<Command> content(std::size_t received) const {
     return content<0>(received - bytes_min);
   }

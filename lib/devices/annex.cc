@@ -18,7 +18,7 @@ std::vector<Processor> processors_in(ProcessorMask mask) {
   return processors;
 }
 
-// The result of one device's command, for a caller that waits for all devices.
+// Turns the result of a device's command into that for a caller who waits for all devices.
 int settle(DeviceProcess& process, int error) {
   // It is unknown whether the device has executed the command or still will.
   if (error == ETIMEDOUT) process.give_up();
@@ -82,7 +82,7 @@ void Annex::undo(Processor p, const Window& window) {
   const auto before = windows.find(window.start);
   const int error =
       before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
-  // The process that replaces it gets the right mappings.
+  // Ends the process, whose successor gets the right mappings.
   if (error != 0 && !is_in_host(p)) state(p).process->give_up();
 }
 

@@ -1,6 +1,6 @@
 // The annex: a second range of addresses that is the same in every process, for memory that never
-// moves. An address is accessible only where a file is mapped. These mappings are shared:
-// every processor sees the same pages, and accesses do not trap.
+// moves. An address is accessible only where a file is mapped. These mappings are shared: every
+// processor sees the same pages, and accesses do not fault.
 //
 // A restarted device gets the mappings that its predecessor had. Mapping a file over an existing
 // mapping replaces it. Any thread may call.
@@ -25,10 +25,10 @@ namespace wherry::impl {
 
 class Annex {
  public:
-  // A range of a file, and where in the annex it is mapped: whole pages.
+  // Whole pages of a file, and where in the annex they are mapped.
   struct Window : FileMapping {
     Access access = Access::write;
-    InChildren children = InChildren::absent;  // of the host
+    InChildren children = InChildren::absent;  // children of the host
   };
 
   // Reserves the addresses. `coherent`: devices that use the host's page table. Throws
@@ -49,8 +49,8 @@ class Annex {
     const auto place = addresses_.allocate(bytes, 0);
     return place ? std::optional(base() + place->offset) : std::nullopt;
   }
-  // The same at a given address, which fails unless all of the range is free, or at a multiple of
-  // `alignment`. Requires: multiples of 2 MiB; the alignment is a power of two.
+  // Reserve the range at `address`, if all of it is free, or a range at a multiple of `alignment`.
+  // Requires: multiples of 2 MiB; the alignment is a power of two.
   bool reserve_at(std::uintptr_t address, std::size_t bytes) {
     return contains(address) && addresses_.allocate_at(address - base(), bytes).has_value();
   }
@@ -63,8 +63,8 @@ class Annex {
 
   // Maps the file at these processors, or unmaps it. Return 0 or an errno. If show() fails, it has
   // changed nothing. If hide() fails, some processors still have the mapping, and the caller can
-  // try again. A device whose process has ended counts as successful; a device that does not answer
-  // within the limit is ended.
+  // try again. A device whose process has ended counts as successful. A device that does not answer
+  // in time is ended.
   [[nodiscard]] int show(const Window& window, ProcessorMask processors) EXCLUDES(lock_);
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
       EXCLUDES(lock_);
@@ -75,7 +75,7 @@ class Annex {
   std::optional<std::vector<FileMapping>> locate(AddressRange bytes, Processor p, Access wanted)
       EXCLUDES(lock_);
 
-  // The process has just been started. Maps in it everything that its device should see. Throws
+  // Maps everything that the device should see in its process, which has just been started. Throws
   // std::system_error.
   void attach(int device, std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
 
@@ -91,7 +91,7 @@ class Annex {
   }
   // Whether p's threads use the host's page table.
   bool is_in_host(Processor p) const { return p.is_host() || (coherent_ & p.bit()) != 0; }
-  // Whether another processor that uses the host's page table has something mapped there.
+  // Whether another processor that uses the host's page table has a mapping there.
   bool is_used_in_host(Processor except, std::uintptr_t address) REQUIRES(lock_);
   int map(Processor p, const Window& window) REQUIRES(lock_);
   int unmap(Processor p, std::uintptr_t address, std::size_t bytes) REQUIRES(lock_);

@@ -18,7 +18,7 @@ namespace {
 LaunchBoard* reported_board = nullptr;
 pid_t reporting_process = 0;
 
-// Static thread-local storage: a signal handler must not allocate it.
+// Static thread-local storage, because a signal handler must not allocate it.
 [[gnu::tls_model("initial-exec")]] thread_local const LaunchPiece* running_piece = nullptr;
 
 bool on_fatal_signal(const FatalSignal& signal) {
@@ -31,7 +31,7 @@ bool on_fatal_signal(const FatalSignal& signal) {
     if (verdict == GuardVerdict::forbidden)
       what = "ordinary memory of the host; allocate it managed";
   }
-  // A process that a kernel forked ends as any other, so that its parent sees the signal.
+  // A process that a kernel forked ends by the signal, so that its parent sees it.
   if (!is_device_process()) return false;
   end_with_failure(kind, signal.signal, signal.address, what);
 }
@@ -49,8 +49,8 @@ void on_exit_call(int code, void*) {
 
 void report_exits() {
   // glibc keeps handlers in blocks of 32, and exit() writes to the block of each handler that it
-  // calls. The last of 33 handlers is in a block that this process allocates. The others are never
-  // called.
+  // calls. The last of 33 handlers is in a block that this process allocates. It ends the process,
+  // so exit() calls no other.
   for (int i = 0; i < 33; ++i) ::on_exit(on_exit_call, nullptr);
 }
 

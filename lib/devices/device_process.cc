@@ -39,8 +39,8 @@ namespace wherry::impl {
 namespace {
 
 // A fork may copy a lock that another thread holds, for example of an allocator that is not
-// prepared for fork(), as AddressSanitizer's is not. Such a device never starts, and the next
-// attempt probably does. Only the last attempt gets the time that a slow machine may need.
+// prepared for fork(), such as AddressSanitizer's. Such a device never starts, and the next attempt
+// probably does. Only the last attempt gets the time that a slow machine may need.
 constexpr int start_attempts = 4;
 constexpr std::uint64_t attempt_limit_ns = 1'200'000'000;
 constexpr std::uint64_t last_attempt_limit_ns = 5'000'000'000;
@@ -49,9 +49,9 @@ constexpr std::uint64_t kill_limit_ns = 5'000'000'000;
 // Addresses for the device's own mappings: its heap, its threads' stacks, modules.
 constexpr std::size_t window_bytes = std::size_t{64} << 30;
 
-// Whether devices see less of the program's address space than a fork gives them. Not possible if
-// an address space limit leaves no space for the mappings that hide it, or if /proc, which lists
-// the mappings, is not mounted.
+// Whether devices see less of the program's address space than a fork gives them. That is
+// impossible if an address space limit leaves no space for the mappings that hide it, or if /proc,
+// which lists the mappings, is not mounted.
 bool masks_address_space() {
   return !runs_under_sanitizer() && address_space_limit() == unlimited &&
          !read_address_map().empty();
@@ -59,9 +59,9 @@ bool masks_address_space() {
 
 // A device that has not answered a command within this time is overdue.
 constexpr std::uint64_t overdue_ns = 1'000'000'000;
-// The host ends a device that does not answer in time, but not while Linux delays it: a device's
-// memory is lost with it. Where CPUs are busy, one call of Linux has held a process's mapping lock
-// for 20 s (MADV_COLLAPSE, which waits in lru_add_drain_all() for each CPU).
+// The host ends a device that does not answer in time, but not while Linux delays it, because a
+// device's memory is lost with it. Where CPUs are busy, one call of Linux has held a process's
+// mapping lock for 20 s (MADV_COLLAPSE, which waits in lru_add_drain_all() for each CPU).
 constexpr std::uint64_t delay_limit_ns = 30'000'000'000;
 constexpr std::uint64_t delay_check_ns = 100'000'000;
 // The pause before the host looks again whether it may send a command.
@@ -110,26 +110,26 @@ struct DeviceProcess::State {
         fault_notifier(traits_of(given.trap.kind).signals_devices ? make_semaphore() : Fd()) {}
 
   std::unique_ptr<AgentStart> make_agent_start() const;
-  // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another
-  // attempt cannot succeed.
+  // Makes one attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if
+  // another attempt cannot succeed.
   int try_start(Patience patience);
   enum class Answer {
     welcome,  // the host waits a second at most
-    needed,   // the host waits as long as it may
+    needed,   // the host waits until the command's limit
   };
   int send_command(const CommandMessage& command, int passed = -1, std::uint64_t* value = nullptr)
       EXCLUDES(agent_lock);
-  // The same for a command whose failure does no harm: waits a second at most, and not at all for a
-  // process that is overdue.
+  // Sends a command whose failure does no harm: waits a second at most, and not for an overdue
+  // process.
   int send_command_briefly(const CommandMessage& command) EXCLUDES(agent_lock);
   int send_locked(CommandMessage command, Answer answer, int passed, std::uint64_t* value)
       REQUIRES(agent_lock);
   // Receives the answer to the last command. Returns 0, ETIMEDOUT or ESRCH, or another errno of
   // the socket.
   int receive_reply(Patience patience, Reply& reply) REQUIRES(agent_lock);
-  // The same, and waits beyond the limit while Linux delays the agent.
+  // receive_reply(), but waits beyond the limit while Linux delays the agent.
   int receive_late_reply(std::uint64_t limit_ns, Reply& reply) REQUIRES(agent_lock);
-  // Locks agent_lock. False: the process is overdue, and the lock is not held.
+  // Locks agent_lock. Returns false, without the lock, if the process is overdue.
   bool try_lock_agent() WHERRY_TSA(try_acquire_capability(true, agent_lock));
   bool is_overdue() EXCLUDES(agent_lock);
   int send_image(const ModuleImage& image) EXCLUDES(agent_lock);
@@ -141,7 +141,7 @@ struct DeviceProcess::State {
 
   const DeviceProcessOptions options;
   const pid_t owner = ::getpid();
-  // stays reserved, so that the host never maps anything at a device's addresses
+  // Stays reserved, so that the host never maps anything at a device's addresses.
   const Mapping window;
   const SharedMemory shared;
   Boards* const boards;
@@ -149,16 +149,15 @@ struct DeviceProcess::State {
   const Fd completion;
   const Fd fault_notifier;       // empty: the device posts no faults
   const ModuleSnapshot modules;  // from before the fork
-  const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same modules
+  const std::vector<ModuleIdentity> inherited = loaded_modules();  // before the fork
   const SpawnMethod method = choose_spawn_method();
   const Credentials credentials = Credentials::of_this_thread();
 
   SpawnedProcess process;
   Fd socket;
-  Fd userfaultfd;  // of the device; empty: it has none
+  Fd userfaultfd;  // the device's; empty if it has none
 
-  // The agent has not answered the last command within a second, and has not answered it since.
-  // Written under agent_lock.
+  // The agent did not answer the last command within a second, nor since. Written under agent_lock.
   std::atomic<bool> overdue{false};
   // The last command that failed (its number among the alternatives of Command), and its errno.
   std::atomic<std::uint32_t> failed_command{0};
@@ -170,7 +169,7 @@ struct DeviceProcess::State {
   // unloads a module.
   std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(modules_lock);
   std::uint64_t late_unloads GUARDED_BY(modules_lock) = 0;
-  // extents of adopted modules, which are never unloaded
+  // Extents of adopted modules, which are never unloaded.
   std::vector<AddressRange> adopted GUARDED_BY(modules_lock);
 
   Mutex end_lock{LockOrder::device_end};
@@ -329,11 +328,10 @@ int DeviceProcess::State::receive_reply(Patience patience, Reply& reply) {
   for (;;) {
     const int error =
         receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience).error;
-    // Others are late answers to earlier commands that timed out.
+    // Other numbers belong to late answers to commands that timed out.
     if (error == 0 && reply.number == last_number) return 0;
     if (error == 0) continue;
-    // The device has received the command. A lack of memory in this process does not stop it: its
-    // answer still arrives.
+    // The device has received the command. If this process lacks memory, the answer still arrives.
     const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
     if (!is_transient && error != ETIMEDOUT) return error == EPIPE ? ESRCH : error;
     if (!is_transient || patience.is_over()) return ETIMEDOUT;
@@ -343,7 +341,7 @@ int DeviceProcess::State::receive_reply(Patience patience, Reply& reply) {
 }
 
 bool DeviceProcess::State::is_overdue() {
-  // While another thread waits for the answer, that thread notices it.
+  // While another thread waits for the answer, it holds agent_lock and notices the answer.
   if (!overdue.load() || !agent_lock.try_lock()) return overdue.load();
   const AdoptGuard guard(agent_lock);
   Reply reply;
@@ -394,7 +392,7 @@ DeviceProcess::~DeviceProcess() {
 void DeviceProcess::stop() {
   // A child that the application has forked must not end the device.
   if (::getpid() != state_->owner) return;
-  // Without agent_lock: a thread with a command in progress gets ESRCH.
+  // Sent without agent_lock: a thread with a command in progress gets ESRCH.
   const int error = send_message(state_->socket, CommandMessage(command::Quit{}).bytes());
   if (error != 0 ||
       !impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on)))
@@ -461,8 +459,8 @@ bool DeviceProcess::has_completed() const {
   return state_->poster.has_completed();
 }
 
-// It is unknown whether the device has executed the command or still will. And if it stayed, each
-// further call would wait for it as long.
+// After a timeout it is unknown whether the device still executes the command. And each further
+// call would wait as long for this device.
 int DeviceProcess::end_if_silent(int error) {
   if (error != ETIMEDOUT) return error;
   give_up();
@@ -549,7 +547,7 @@ std::optional<std::uintptr_t> DeviceProcess::find_kernel(KernelFunction kernel) 
 int DeviceProcess::load_module_of(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;
-  // Not under the lock: the loader may be busy with a constructor that waits for this process.
+  // Called without the lock: the loader may be busy with a constructor that waits for this process.
   const auto location = locate_module(address);
   command::LoadModule command;
   if (!location || location->path.size() >= sizeof command.path ||
@@ -557,7 +555,8 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
     return ENOEXEC;
   command.file = location->file;
   std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
-  // No limit on the whole: a constructor may take any time. Each answer of the agent has one.
+  // The loop has no time limit, because a constructor may take any time. Each answer of the agent
+  // has one.
   for (auto pause = load_pause_min;; pause = std::min(2 * pause, load_pause_max)) {
     {
       const LockGuard guard(state.modules_lock);

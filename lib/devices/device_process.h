@@ -2,10 +2,10 @@
 // threads.
 //
 // start() returns when the device has mapped its pool at the arena's address and traps its own
-// accesses to it. run() starts its workers; called when the host has its own threads, so that most
-// addresses that the device's threads get are in use in the host, too. The device decides nothing:
-// it runs launches from shared slots, and its agent executes the host's commands. It ends when the
-// host process ends, whatever the reason.
+// accesses to it. run() starts its workers. It is called when the host has its own threads, so that
+// most addresses that the device's threads get are in use in the host, too. The device decides
+// nothing: it runs launches from shared slots, and its agent executes the host's commands. It ends
+// when the host process ends, whatever the reason.
 #pragma once
 
 #include <sys/types.h>
@@ -38,15 +38,15 @@ struct DeviceProcessOptions {
   // The annex, for memory that never moves, see map_file(); nothing is mapped there at first.
   std::uintptr_t annex_base = 0;
   std::size_t annex_size = 0;
-  // Memory of the program that the fork must not copy: the device maps it in another way, or not at
-  // all.
+  // Memory of the program that the device must not keep from the fork: the device maps it in
+  // another way, or not at all.
   std::vector<AddressRange> withheld;
-  // The pools of all processors, which the device may have to map.
+  // The pools of all processors: the device may have to map each of them.
   std::vector<PoolFiles> pools;
   std::size_t own_pool = 0;  // the pool that is mapped at the arena's base
   bool huge_pages = false;   // see prepare_view()
   int workers = 1;
-  // Empty: kernels cannot touch memory before system calls.
+  // If it is empty, kernels cannot touch memory before system calls.
   PageOwnersView page_owners;
   std::vector<int> cpus;  // CPUs that workers may run on; empty: any
   TrapMode trap;
@@ -99,9 +99,9 @@ class DeviceProcess final : public TrappedProcess {
 
   // Ends the process if it still runs: asks it to quit, and kills it after 1 s. Returns when it has
   // ended, and has been reaped if it is a child of this process. The destructor calls this. Any
-  // thread.
+  // thread may call.
   void stop();
-  // As stop(), for a device that does not answer; writes a log line.
+  // Ends a device that does not answer, as stop() does, and writes a log line.
   void give_up() override;
   // Kills the process without waiting. If the program may no longer signal it (it has changed its
   // credentials), shuts down the socket instead, which the device notices.
@@ -121,23 +121,23 @@ class DeviceProcess final : public TrappedProcess {
   void run();
 
   // Posts a launch. Returns false when all slots are busy; then wait for completion_fd(). Any
-  // thread.
+  // thread may call.
   [[nodiscard]] bool try_post(const LaunchRequest& request);
   // Returns the ids of launches that have finished since the last call, in no order, and clears
-  // completion_fd(). One thread at a time.
+  // completion_fd(). One thread at a time may call.
   std::vector<std::uint64_t> take_completed();
-  // Whether take_completed() returns some: a look at shared memory. Any thread.
+  // Whether take_completed() would return some. Only reads shared memory. Any thread may call.
   bool has_completed() const;
 
-  // Agent commands: one at a time, each limited by `command_limit_ns`. forbid() and
-  // forget_entries() are limited by a second, and do not wait for a process that is overdue. Return
-  // 0 or an errno (ESRCH: the process has ended; ETIMEDOUT: no answer).
+  // Commands to the agent: one at a time, with the time limit `command_limit_ns`. forbid() and
+  // forget_entries() wait a second at most, and not for an overdue process. Commands return 0 or an
+  // errno (ESRCH: the process has ended; ETIMEDOUT: no answer).
   // Opens these pages of the arena (trap/pool_view.h). Ends a process that does not answer.
   [[nodiscard]] int open_arena(PageSpan pages);
   [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes) override;
   [[nodiscard]] int change_view(const FileView& view, std::size_t owner) override;
-  // The layout has gained these pages. The device replaces whatever it had at these addresses by
-  // its own pool, and traps accesses there. Returns as change_view().
+  // Tells the device that the layout has gained these pages. The device replaces what it had at
+  // these addresses by its own pool, and traps accesses there.
   [[nodiscard]] int place(const PlacedPages& placed);
   [[nodiscard]] int forget_entries(std::span<const PageSpan> runs) override;
   bool is_overdue() override;
@@ -153,14 +153,14 @@ class DeviceProcess final : public TrappedProcess {
   // The kernel's address in the device. Returns nullopt if the device is not known to have the
   // module: call load_module_of() first. Does not wait for a module to load.
   std::optional<std::uintptr_t> find_kernel(KernelFunction kernel);
-  // For a kernel of a module that the host loaded after the fork: the device loads the module, too.
-  // Waits until its constructors have run, as long as the device lives; other commands can run
-  // meanwhile. Returns 0 or an errno (ENOEXEC: the address lies in no loaded module, or the device
-  // cannot load it; ESRCH; ETIMEDOUT). A module with managed variables must be adopted instead.
+  // Has the device load the kernel's module, if the host loaded it after the fork. Waits until its
+  // constructors have run, as long as the device lives; other commands can run meanwhile. Returns 0
+  // or an errno (ENOEXEC: the address lies in no loaded module, or the device cannot load it;
+  // ESRCH; ETIMEDOUT). A module with managed variables must be adopted instead.
   [[nodiscard]] int load_module_of(KernelFunction kernel);
 
   // Whether the calling thread has the credentials with which the device was started. Kernels run
-  // with the latter.
+  // with the device's.
   bool has_credentials_of_caller() const;
 
   // Why the process ended. Requires: pidfd() is readable.
@@ -170,7 +170,7 @@ class DeviceProcess final : public TrappedProcess {
 
  private:
   explicit DeviceProcess(std::unique_ptr<State> state);
-  // `error`: the result of a command. After ETIMEDOUT ends the process, and returns ESRCH.
+  // Returns `error`, a command's result; if it is ETIMEDOUT, ends the process and returns ESRCH.
   int end_if_silent(int error);
 
   std::unique_ptr<State> state_;

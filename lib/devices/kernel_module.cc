@@ -41,7 +41,7 @@ ModuleCounts ModuleCounts::now() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* result) {
         *static_cast<ModuleCounts*>(result) = {info->dlpi_adds, info->dlpi_subs};
-        return 1;  // stop: every module reports the same counts
+        return 1;  // stops: every module reports the same counts
       },
       &counts);
   return counts;
@@ -88,8 +88,8 @@ std::optional<ModuleLocation> locate_module(std::uintptr_t address) {
 }
 
 std::optional<std::uintptr_t> ModuleLoader::load(const std::string& path, FileIdentity file) {
-  // Twice: the host may have unloaded the file that this process holds under the path, and loaded a
-  // newer one.
+  // Tries twice: the host may have unloaded the file that this process has loaded from the path,
+  // and loaded a newer one.
   for (int attempt = 0; attempt < 2; ++attempt) {
     void*& handle = handles_[path];
     if (handle == nullptr) handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -145,7 +145,7 @@ void BackgroundLoader::work() {
     }
     const auto base = loader_.load(path, file);
     const LockGuard guard(lock_);
-    // Only finished jobs are erased, so this one still exists, though perhaps at another index.
+    // Only finished requests are erased, so this one still exists, perhaps at another index.
     LoadRequest& request = *std::ranges::find_if(requests_, is_open);
     request.base = base;
     request.done = true;

@@ -1,6 +1,5 @@
-// Finds the module that contains a kernel's code, and loads the same module in a device. Kernels
-// are code addresses. A module that was loaded after the fork is identified by its file, and the
-// device loads it, too.
+// Finds the module that contains a kernel's code, and loads that module in a device. A kernel is a
+// code address. The device loads modules that the host loaded after the fork, from the same file.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ class ModuleSnapshot {
 // if no module contains the address, or if the module's file is gone.
 std::optional<ModuleLocation> locate_module(std::uintptr_t address);
 
-// In the device: loads modules and keeps them loaded. One thread at a time.
+// In the device: loads modules and keeps them loaded. One thread at a time may call.
 class ModuleLoader {
  public:
   // Returns the module's base in this process. Returns nullopt if it cannot be loaded, or if its
@@ -61,13 +60,13 @@ class ModuleLoader {
 };
 
 // In the device: loads modules on a thread of its own, one after the other. Constructors may take
-// any time, and may access managed memory, so the agent must be able to continue meanwhile. Lives
-// as long as the process.
+// any time, and may access managed memory, so the agent must be able to continue meanwhile. The
+// object lives as long as the process.
 class BackgroundLoader {
  public:
-  // Returns 0 and sets `base`. Other results: EINPROGRESS: not loaded yet, ask again. ENOEXEC: the
-  // dynamic loader refuses it, or the path names another file now. EAGAIN: no thread can be
-  // started.
+  // Returns 0 and sets `base`, or an errno. EINPROGRESS: the module is not loaded yet, ask again.
+  // ENOEXEC: the dynamic loader refuses it, or the path names another file now. EAGAIN: no thread
+  // can be started.
   int load(const std::string& path, FileIdentity file, std::uint64_t& base) EXCLUDES(lock_);
 
  private:

@@ -31,7 +31,8 @@ std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
     piece = ticket & 0xffff'ffff;
     if (piece >= pieces) return {};
   } while (!launch.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire));
-  // Cleared before the last piece runs, hence before the launch can finish and the slot be reused.
+  // The bit is cleared before the last piece runs, so before the launch can finish and its slot be
+  // reused.
   if (piece + 1 == pieces) {
     // A kernel may have overwritten the level.
     const unsigned level = std::min(launch.level, launch_levels - 1);
@@ -80,7 +81,7 @@ bool has_ready_pieces(const LaunchBoard& board) {
   return std::ranges::any_of(board.ready, [](const auto& level) { return level.load() != 0; });
 }
 
-// How many pieces no worker has taken.
+// The number of pieces that no worker has taken.
 int count_ready_pieces(const LaunchBoard& board) {
   std::uint64_t count = 0;
   for (const auto& level : board.ready) {
@@ -102,7 +103,7 @@ void pause_for(std::uint64_t ns) {
   }
 }
 
-// Nullopt: no piece came in time.
+// Polls for a piece. Returns nullopt if none came in time.
 std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board, unsigned worker) {
   board.pollers.fetch_add(1);
   std::optional<LaunchPiece> piece;
@@ -116,15 +117,15 @@ std::optional<LaunchPiece> poll_for_piece(LaunchBoard& board, unsigned worker) {
       pause_for(worker % turns * turn_ns);
       piece = try_take_piece(board);
     }
-    // Faster workers may run all pieces of a small launch. This one stays awake for the next: to
-    // wake it takes longer than such a launch.
+    // If faster workers ran all pieces of a small launch, this worker stays awake for the next
+    // launch: to wake it takes longer than such a launch.
     const std::uint32_t posted = board.posted_to_all.load(std::memory_order_relaxed);
     if (std::exchange(last_posted, posted) != posted) spin = Spin(usual_spin_ns);
   } while (!piece && spin.goes_on());
-  // For a launch that it posted since this worker polls, the host has woken fewer sleepers than the
-  // launch has pieces: as many as it saw pollers. Each of those may have taken a piece of another
-  // launch, or none. The last one wakes workers for what is left. It may wake one too many, because
-  // it looks for a piece itself, if it has none, before it sleeps.
+  // For each launch, the host wakes one sleeper less for each poller that it sees. But such a
+  // poller may have taken a piece of another launch, or none. So the last worker that stops polling
+  // wakes sleepers for the pieces that are left. It may wake one too many, because it looks for a
+  // piece itself, if it has none, before it sleeps.
   if (board.pollers.fetch_sub(1) == 1 && board.sleepers.load() != 0)
     if (const int left = count_ready_pieces(board); left != 0) futex_wake(board.posted, left);
   return piece;
@@ -157,7 +158,7 @@ std::optional<LaunchPiece> take_piece(LaunchBoard& board, unsigned worker,
 
 void stop_workers(LaunchBoard& board, std::atomic<bool>& stopping) {
   stopping.store(true);
-  // As a launch does: a worker that has not seen `stopping` finds another value when it sleeps.
+  // Changed as by a launch, so that a worker that has not seen `stopping` does not fall asleep.
   board.posted.fetch_add(1);
   futex_wake(board.posted, std::numeric_limits<int>::max());
 }

@@ -19,7 +19,7 @@
 namespace wherry::impl {
 
 inline constexpr unsigned launch_slots = 64;
-// The largest block: a launch with as many parameters, of as many bytes, as CUDA permits.
+// The largest block of arguments: as many parameters, of as many bytes, as CUDA permits.
 inline constexpr std::size_t launch_args_limit = 40960;
 inline constexpr unsigned launch_levels = least_priority - greatest_priority + 1;
 
@@ -31,7 +31,7 @@ struct LaunchSlot {
   std::uint64_t id;
   std::uintptr_t kernel;
   std::size_t items;
-  unsigned level;  // from its priority; the greatest priority is level 0
+  unsigned level;  // its priority; level 0 is the greatest
   alignas(64) std::byte args[launch_args_limit];
 };
 
@@ -51,7 +51,7 @@ struct FailureRecord {
   char what[512];  // ends with a zero byte
 };
 
-// All zero when it is new.
+// Begins as all zeros.
 struct LaunchBoard {
   // Changes with every launch. Idle workers sleep on it.
   std::atomic<std::uint32_t> posted;
@@ -69,8 +69,8 @@ struct LaunchBoard {
   alignas(64) LaunchSlot slots[launch_slots];
 };
 
-// For the host. Returns the failure if the record is complete. Values out of range are replaced,
-// because a kernel may have overwritten the record.
+// Called by the host. Returns the failure if the record is complete. Values out of range are
+// replaced, because a kernel may have overwritten the record.
 std::optional<DeviceFailure> read_failure(const FailureRecord& record);
 
 // A piece of a launch, as a worker runs it.
@@ -83,20 +83,21 @@ struct LaunchPiece {
   std::size_t end = 0;
 };
 
-// For the device; any of its threads. Returns nullopt if no piece is ready.
+// Called by any thread of the device. Returns nullopt if no piece is ready.
 std::optional<LaunchPiece> try_take_piece(LaunchBoard& board);
 // Waits until there is a piece: polls for a moment, then sleeps. `worker`: the number of the
 // calling worker.
 LaunchPiece take_piece(LaunchBoard& board, unsigned worker);
-// The same for workers that end before their process. Returns nullopt once `stopping` is true.
+// Waits for a piece, but returns nullopt once `stopping` is true: for workers that end before their
+// process.
 std::optional<LaunchPiece> take_piece(LaunchBoard& board, unsigned worker,
                                       const std::atomic<bool>& stopping);
 // Sets `stopping` and wakes the workers that sleep in take_piece().
 void stop_workers(LaunchBoard& board, std::atomic<bool>& stopping);
-// Returns true if it was the last piece of its launch; then the caller notifies the host.
+// Ends a piece. Returns true if it was the launch's last; then the caller notifies the host.
 [[nodiscard]] bool finish_piece(LaunchBoard& board, const LaunchPiece& piece);
 
-// For the host. Any thread; no other lock is taken under lock_.
+// The host's side. Any thread may call; no other lock is taken under lock_.
 class LaunchPoster {
  public:
   LaunchPoster(LaunchBoard& board, int workers)

@@ -16,8 +16,8 @@ class LiveDevices {
   // The process replaces the device's previous one. Returns false if the program is ending; then no
   // device may start.
   [[nodiscard]] bool put(int ordinal, std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
-  // Kills all of them, waits until they have ended (at most one second of running time each), and
-  // reaps them. Takes no other lock, because any thread may have called exit().
+  // Kills all device processes, waits until they have ended (at most one second of running time
+  // each), and reaps them. Takes no other lock, because any thread may have called exit().
   void end_all() EXCLUDES(lock_);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view section_name = "wherry_managed";
 
-// Only copies, because another thread may unload the module.
+// Holds only copies, because another thread may unload the module.
 struct Module {
   std::string name;  // as the loader names it; empty: the program
   std::uintptr_t base = 0;
@@ -74,7 +74,7 @@ std::string file_of(const Module& module) {
   return location ? location->path : module.name;
 }
 
-// Keeps the module loaded from now on. Returns false if it has been unloaded already.
+// Makes the module stay loaded. Returns false if it has been unloaded already.
 bool keep_loaded(const Module& module) {
   if (module.name.empty()) return true;
   void* const handle = ::dlopen(module.name.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

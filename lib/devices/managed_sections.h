@@ -1,5 +1,5 @@
-// The variables in this process's modules that are to be managed memory: those in a section whose
-// name wherry.h defines. The modules need not be linked with this library.
+// Finds the variables in this process's modules that are to be managed memory: those in a section
+// whose name wherry.h defines. The modules need not be linked with this library.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ManagedSection {
   std::vector<AddressRange> variables;
 };
 
-// Finds each section once. One thread at a time.
+// Finds each section once. One thread at a time may call.
 class ManagedSections {
  public:
   // The sections of modules that were loaded since the last call. These modules stay loaded from

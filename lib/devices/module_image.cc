@@ -24,7 +24,7 @@ struct Loaded {
   std::string known_as;             // the name by which other modules need it
   std::vector<std::string> needed;  // names of the modules that it needs
   bool has_thread_variables = false;
-  bool is_bound = true;  // no call is left to be bound lazily
+  bool is_bound = true;  // all its calls to other modules are bound
   AddressRange unwind_header;
 };
 
@@ -113,7 +113,7 @@ Loaded describe(const dl_phdr_info& info, const link_map* module) {
   return loaded;
 }
 
-// Holds the loader's lock, so that its list of modules does not change.
+// Describes all modules under the loader's lock, so that its list does not change.
 std::vector<Loaded> describe_modules() {
   std::vector<Loaded> modules;
   ::dl_iterate_phdr(

@@ -1,6 +1,6 @@
 // A loaded module, as a fork of this process would have it: at the same addresses, relocated and
 // constructed, with the current contents of its variables. For devices that were started before the
-// module was loaded, if its variables must have the same addresses in both.
+// host loaded the module, if its variables must have the same addresses in both processes.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct ModuleIdentity {
 };
 std::vector<ModuleIdentity> loaded_modules();
 
-// Images of the module that contains the address, and of the modules that it needs, except those
-// for which `is_there` returns true. If that is not possible: one line with the reason.
+// Returns images of the module that contains the address, and of the modules that it needs, except
+// those for which `is_there` returns true; or, if that is impossible, a line with the reason.
 using ModuleImages = std::variant<std::vector<ModuleImage>, std::string>;
 ModuleImages copy_modules(std::uintptr_t address,
                           const std::function<bool(const ModuleIdentity&)>& is_there);

@@ -24,8 +24,8 @@
 namespace wherry::impl {
 namespace {
 
-// A process that the kernel forked does not report a failure as the device: what leaves the kernel
-// there leaves the thread, as in a process that the host forks.
+// A process that the kernel forked does not report failures as the device's: an exception that
+// leaves the kernel leaves the thread, as in a process that the host forks.
 //
 // pthread_exit() unwinds without an exception object, so the caught reference is null.
 __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& piece) {

@@ -1,4 +1,4 @@
-// Runs in the device process: the threads that run kernels.
+// The threads of a device process that run kernels.
 #pragma once
 
 #include <vector>

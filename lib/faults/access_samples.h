@@ -1,7 +1,7 @@
-// What is known of who uses mapped blocks in the page table that the host and coherent devices
-// share. The usage sampler (faults/usage_sampler.h) removes entries; a fault on a page that the
-// page state calls mapped is then a sample of an access. The fault service notes it here, and
-// learns whether the block should move.
+// Collects who uses the mapped blocks in the page table that the host and coherent devices share.
+// The usage sampler (faults/usage_sampler.h) removes entries; a fault on a page that the page state
+// calls mapped is then a sample of an access. The fault service notes the sample here, and learns
+// whether the block should move.
 #pragma once
 
 #include <array>
@@ -17,23 +17,23 @@ namespace wherry::impl {
 
 class AccessSamples {
  public:
-  // `blocks`: in the arena. Takes memory only for blocks that are sampled. Throws
+  // `blocks`: how many the arena has. Takes memory only for blocks that are sampled. Throws
   // std::system_error.
   explicit AccessSamples(std::uint64_t blocks);
 
   // The user accessed a sampled page of the block, which is in the owner's pool. `allocation`: the
-  // number of the page's allocation; what was seen of others is forgotten. Returns whether the
+  // id of the page's allocation; samples of earlier allocations are forgotten. Returns whether the
   // block should move.
   bool note(const LockedBlock& block, Processor user, Processor owner, std::uint64_t allocation)
       REQUIRES(block.state.lock);
-  // How long the accessing thread waited for the answer.
+  // Adds the time for which the accessing thread waited.
   void note_cost(std::uint64_t ns) { cost_ns_.fetch_add(ns, std::memory_order_relaxed); }
 
-  // A block that a processor other than the owner used lately; it is sampled again soon. Returns
-  // each note once. Nothing: there is none.
+  // Returns a block that a processor other than the owner used lately, to be sampled again soon.
+  // Returns each block once, and nullopt if there is none.
   std::optional<BlockIndex> take_suspect();
 
-  // How many samples found a block elsewhere than with its user, and the block is not one that
+  // How many samples found a block in another pool than its user's, not counting blocks that
   // several processors are known to use.
   std::uint64_t surprises() const { return surprises_.load(std::memory_order_relaxed); }
   std::uint64_t cost_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
@@ -48,7 +48,7 @@ class AccessSamples {
   const Mapping uses_;  // a Use for each block, guarded by the block's lock
   std::atomic<std::uint64_t> surprises_{0};
   std::atomic<std::uint64_t> cost_ns_{0};
-  // Numbers of blocks + 1; 0: empty. A newer suspect may replace an older one.
+  // Block numbers + 1, or 0 in an empty place. A newer suspect may replace an older one.
   std::array<std::atomic<std::uint64_t>, 64> suspects_{};
 };
 

@@ -14,7 +14,7 @@
 
 namespace wherry::impl {
 
-// How often memory was freed, and access to memory changed.
+// How often access to memory was changed, and memory was freed, up to some moment.
 struct MemoryChanges {
   std::uint64_t of_access = 0;  // Audiences::changes()
   std::uint64_t frees = 0;      // AddressSpace::frees()
@@ -28,10 +28,10 @@ struct FaultWait {
   // in which the process did not run.
   WaitedTime waited;
   bool was_put_off = false;
-  bool for_progress = false;             // what it was put off for goes on and will end
+  bool for_progress = false;             // what it waits for makes progress and will end
   std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
   std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
-  // The progress of the pool's line when the fault was last postponed there.
+  // Capacity::progress() of the pool when the fault was last postponed in its line.
   std::uint64_t line_progress = 0;
   // The fault has waited for long in a pool's line, and looks whether another pool has space. If
   // none has, it goes back to the line.
@@ -51,16 +51,16 @@ struct Fault {
         wait(taken_ns, clock) {}
 
   Processor processor;  // whose thread has accessed the page
-  // In whose page table the page was not mapped: the processor's own, or the host's for a coherent
+  // The processor whose page table had no entry: the faulting one, or the host for a coherent
   // device.
   Processor table;
   FaultMessage message;
   PageIndex page;          // in the arena
   std::uint64_t taken_ns;  // when its message was read
-  // Before its message was read. nullopt: unknown.
+  // The counts before its message was read; nullopt if unknown.
   std::optional<MemoryChanges> changes_before = {};
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
-  // The slot in which the faulting thread waits, kept by `source`. Null: it waits in Linux, or it
+  // The slot in which the faulting thread waits, kept by `source`. Null if it waits in Linux, or
   // handles its own fault.
   FaultSlot* waiter = nullptr;
   // The faulting thread handles its own fault, in a signal handler: it must not allocate, wait or
@@ -77,8 +77,8 @@ struct Fault {
   std::optional<Allocated> allocated = {};
   // What earlier attempts have found.
   FaultConstraints constraints = {};
-  // none: the destination's process has ended. The page goes to its pool, and is mapped at other
-  // processors only.
+  // Set to `none` when the destination's process has ended. Then the page goes to the destination's
+  // pool, and only other processors map it.
   Entry entry = Entry::at_home;
   // A temporary pin has begun, and there was no memory to remember it.
   bool owes_pin = false;
@@ -86,7 +86,7 @@ struct Fault {
   // get the space that was made for this one.
   Reservation reservation = {};
 
-  // What a sample of an access to a mapped page has shown. nullopt: the fault is no sample.
+  // What a sample of an access to a mapped page has shown; nullopt if the fault is no sample.
   enum class Sample {
     stays,  // it says nothing against the place of the page
     moves,  // with earlier ones it says that the page should move: the policy is asked
@@ -94,7 +94,7 @@ struct Fault {
   std::optional<Sample> sample = {};
 
   // Where the page was before anything was done for the fault, the run of pages around it that were
-  // there, too, and the reason for the decision. nullopt: nothing has been done.
+  // there, too, and the reason for the decision. nullopt if nothing has been done.
   struct Origin {
     std::int8_t source;
     PageRun run;

@@ -20,8 +20,8 @@ void count_message(Counters& counters, const FaultMessage& message) {
   }
 }
 
-// What a sampled access waits beside the work of the handler: until that has read the message, and
-// until the woken thread runs.
+// How long a sampled access waits in addition to the handler's work: until the handler has read the
+// message, and until the woken thread runs.
 constexpr std::uint64_t round_trip_ns = 10'000;
 
 }  // namespace
@@ -84,7 +84,7 @@ void FaultAnswers::refuse(Fault& fault, PageSpan dead, const char* why) {
   count_once(fault);
   record_answer(fault, {fault.page, 1}, clock_());
   forbid(fault, dead);
-  // Before the wake: the signal that follows the wake may end the process. A log line never waits.
+  // The log comes before the wake, because the signal after it may end the process. It never waits.
   log_refusal(fault, why);
   (void)engine_.at(fault.table).mapper.wake(dead);
 }
@@ -92,7 +92,7 @@ void FaultAnswers::refuse(Fault& fault, PageSpan dead, const char* why) {
 void FaultAnswers::forbid(const Fault& fault, PageSpan pages) {
   Mapper& mapper = engine_.at(fault.table).mapper;
   const BlockIndex index = block_of(fault.page);
-  // Another thread may have been given the page meanwhile. forbid() must not change its entry.
+  // The page may have been mapped for another thread meanwhile. forbid() must not change its entry.
   const auto status = [&] {
     Block* const state = blocks_.find(index);
     if (state == nullptr) return mapper.forbid(pages, fault.page).status;  // nothing is mapped
@@ -101,7 +101,7 @@ void FaultAnswers::forbid(const Fault& fault, PageSpan pages) {
     const bool is_mapped = !(mapped & PageMask::of(run_in_block(index, pages))).none();
     return is_mapped ? OpStatus::unsupported : mapper.forbid(pages, fault.page).status;
   }();
-  // Threads that Linux lets repeat their accesses fault again, and are refused again.
+  // If hide() fails, too, the woken threads fault again, and are refused again.
   if (status == OpStatus::unsupported || status == OpStatus::gone) (void)mapper.hide(pages);
 }
 

@@ -19,8 +19,8 @@ namespace wherry::impl {
 
 class FaultAnswers {
  public:
-  // `samples`: null: there are no coherent devices. `costs`: where the cost of answered faults is
-  // noted. All outlive this.
+  // `samples` is null if there are no coherent devices. `costs` gets the cost of answered faults.
+  // All outlive this object.
   FaultAnswers(PageEngine& engine, BlockDirectory& blocks, AddressSpace& address_space,
                const Audiences& audiences, AccessSamples* samples, FaultCosts& costs, Clock clock)
       : engine_(engine),
@@ -31,21 +31,22 @@ class FaultAnswers {
         clock_(clock),
         stale_faults_(audiences, address_space, clock) {}
 
-  // The pages are mapped: wakes the threads that wait for them. Everything that a woken thread may
-  // ask about is in place before the wake. `pages` may be empty: no thread is left to be woken.
+  // Wakes the threads that wait for these pages, which are mapped now. What a woken thread may
+  // query is up to date before the wake. `pages` is empty if no thread is left to be woken.
   void finish(Fault& fault, PageSpan pages);
-  // No live allocation covers the page: the access is an error, or the message is stale. Returns
-  // false if the memory has been allocated in the meantime: nothing is answered.
+  // Answers a fault on a page of no live allocation: the access is an error, or the message is
+  // stale. Returns false, without an answer, if the memory has been allocated in the meantime.
   [[nodiscard]] bool answer_unallocated(Fault& fault);
-  // The same where the faulting processor must not access the allocation.
+  // Answers a fault on an allocation that the faulting processor must not access: by a signal, or
+  // only by a wake if the message may be stale.
   void answer_foreign(Fault& fault);
   // Wakes the thread, which accesses the page again.
   void let_try_again(Fault& fault);
   // The thread gets SIGBUS or SIGSEGV; `why` goes to the log. The address is never used again.
   void refuse(Fault& fault, const char* why);
-  // The same where no allocation of the whole span around the page is live, or ever will be: other
-  // threads that access it get their signals, too. If thousands do, an answer to each would take
-  // Linux longer than all else: it looks at all threads that wait for each wake.
+  // Refuses all accesses to `dead`, a span around the page in which no allocation is live or ever
+  // will be. One wake serves all its threads: for each wake Linux looks at all waiting threads, so
+  // thousands of wakes would take long.
   void refuse(Fault& fault, PageSpan dead, const char* why);
 
   // Counts the fault in the counter of its kind, the first time.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t view_limit_ns = 3'000'000'000;
 // How long a fault waits until advised processors have mapped its pages.
 constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
-// When to look again whether pages are still held, if nobody knows.
+// When to look again whether pages are still held, if the separator names no time.
 constexpr std::uint64_t hold_look_ns = 20'000;
 
 }  // namespace
@@ -24,14 +24,14 @@ FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
   if (fault.in_handler && needs_daemon(fault, block)) return {Outcome::not_here};
   const FaultFacts facts = facts_of(fault, block, ground);
   const std::optional<Processor> near = near_owner(fault, block, facts);
-  // A sample is noted once, by a handler thread.
+  // The access may be a sample, which only a handler thread notes.
   if (fault.in_handler && near) return {Outcome::not_here};
   if (const auto wait = wait_before_decision(block.state, facts)) return *hindrance(*wait);
   const Decision decision = decide(fault, block, facts, near);
   if (fault.in_handler && needs_daemon(fault, decision)) return {Outcome::not_here};
   const FaultPlan plan = plan_for(decision, fault, block, facts);
   if (plan.kind == FaultPlan::Kind::reserve && facts.grain > 1 && !facts.evicted) {
-    // Nothing is evicted only because mappings are short.
+    // A shortage of mappings is no reason to evict pages. The next attempt is for the region only.
     fault.constraints.region_only = true;
     return {Outcome::try_again};
   }
@@ -45,7 +45,7 @@ FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
 }
 
 bool FaultAttempts::needs_daemon(const Fault& fault, const LockedBlock& block) const {
-  // A change of a view needs the view switcher, and the policy memory to remember.
+  // A change of a view needs the view switcher, and the policy needs memory for its history.
   return !block.state.is_home(fault.table, {page_in_block(fault.page), 1}) || policy_.remembers();
 }
 
@@ -84,12 +84,12 @@ FaultFacts FaultAttempts::facts_of(const Fault& fault, const LockedBlock& block,
   facts.stretch = ground.stretch;
   facts.fault_ns = costs_.fault_ns.get();
   facts.page_ns = costs_.page_ns.get();
-  // Nothing is evicted from the host's pool.
+  // The host's pool keeps no pages free, because nothing is evicted from it.
   const std::uint64_t kept = p.is_host() ? 0 : Watermarks::of(capacity.pages()).low;
   const std::uint64_t taken = capacity.reserved() - fault.reservation.pages_of(capacity) + kept;
   facts.free_pages = capacity.pages() - std::min(taken, capacity.pages());
   add_block_facts(facts, block.state, ground.advice, capacity.pages(), fault.constraints);
-  // Pages of a device's own memory that no program has got yet are created only in its pool, too.
+  // Pages of a device's own memory are created only in that device's pool.
   if (ground.owner) facts.preferred = *ground.owner;
   facts.is_managed = ground.is_managed;
   if (!fault.constraints.region_only) facts.grain = grain_for(fault.table, facts.residents);
@@ -123,13 +123,14 @@ FaultPlan FaultAttempts::plan_for(const Decision& decision, Fault& fault, const 
   constraints.no_throttling = fault.wait.throttled_ns >= throttle_limit_ns;
   for (;;) {
     FaultPlan plan = plan_fault(block.state, facts, decision, constraints);
-    // Its own region may be free earlier than all that should come with it, unless that moves as
-    // one. A thread that has not been woken yet will be soon, and the residency is shorter then.
+    // The page's own region may be free earlier than the other pages that should come with it,
+    // unless whole blocks move. The time may shorten: when the thread for which the pages came is
+    // woken, the residency ends soon.
     if (plan.kind == FaultPlan::Kind::wait &&
         plan.waits_for == FaultPlan::WaitsFor::minimum_residency && !facts.moves_blocks)
       constraints.region_only = true;
     if (plan.kind != FaultPlan::Kind::reserve || !reserve(fault, facts, plan)) return plan;
-    // Where there is space has been found only now: that changes the plan.
+    // reserve() has only now found the pool that has space, which changes the plan.
     if (plan.pages == 0) continue;
     plan.kind = FaultPlan::Kind::transfer;
     return plan;
@@ -143,7 +144,7 @@ Decision FaultAttempts::decide(Fault& fault, const LockedBlock& block, const Fau
   Decision decision =
       in_place ? *in_place : decide_fault(rules_, policy_, block.state, facts, fault.constraints);
   if (fault.sample && decision.cause == MoveCause::fault) decision.cause = MoveCause::sample;
-  // Nothing is brought ahead that would take the place of what may be needed sooner.
+  // Blocks that are brought ahead must not take the place of pages that may be needed sooner.
   const bool has_space = facts.free_pages >= (ReadAhead::blocks_max + 1) * pages_per_block;
   if (!reads_ahead_ || !has_space) decision.sweeps = 0;
   return decision;
@@ -170,11 +171,11 @@ std::optional<Decision> FaultAttempts::decide_in_place(Fault& fault, const Locke
     return Decision{.destination = owner, .region = {facts.page, 1}, .reason = Reason::resident};
   }
   // A block that was evicted comes back only into free space. Else the devices would take turns to
-  // evict blocks that they all use; samples decide whether it is worth another block's place.
+  // evict blocks that they all use; samples decide whether the block is worth another one's place.
   const bool is_evicted = (block.state.evicted_from & fault.processor.bit()) != 0;
   const bool has_space = facts.free_pages >= facts.stretch.count;
-  // Its block has just come here, and this thread was faster than the change of the view. If the
-  // policy were asked, several users would take the block from each other all the time.
+  // The block has just come to this pool, and the thread has faulted before its view was changed.
+  // If the policy were asked, several users would take the block from each other all the time.
   const bool arrives = !owner.is_host() || block.state.view(fault.table, facts.page) != owner;
   if (is_evicted ? has_space : !arrives) return std::nullopt;
   return Decision{.destination = owner, .region = facts.stretch, .reason = Reason::resident};
@@ -294,14 +295,14 @@ std::optional<FaultAttempt> FaultAttempts::carry(Fault& fault, const LockedBlock
       return FaultAttempt{Outcome::try_again};
     }
   }
-  // Linux says "try again". Its reason may be a message that this very handler has to read.
+  // Linux has said "try again", perhaps because of a message that this very handler has to read.
   if (!page_done) return FaultAttempt{Outcome::not_yet};
   return std::nullopt;
 }
 
 void FaultAttempts::note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
   fault.transfer_ns += ns;
-  // The time of one page alone is that of the system call.
+  // For few pages the time is mainly that of the system call.
   if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
 }
 
@@ -326,13 +327,14 @@ std::optional<FaultAttempt> FaultAttempts::show(Fault& fault, const LockedBlock&
     const PageMask there = PageMask::of(decision.region) & block.state.at(at).resident;
     switch (effects_.show(block, there, p)) {
       case AdviceEffects::Shown::yes:
-        break;  // the view shows another copy
+        break;  // the view shows another copy of the page
       case AdviceEffects::Shown::pending:
         if (fault.wait.waited.ns() < view_limit_ns) return FaultAttempt{Outcome::not_yet};
-        // Changes of other views, or a device that hangs, must not cost the thread.
+        // The thread must not get a signal because other views are changed first, or a device
+        // hangs.
         [[fallthrough]];
       case AdviceEffects::Shown::declined:
-        // A pinned or held page cannot come instead; other pages may give mappings back.
+        // A pinned or held page cannot move to the pool in the view. Other pages may free mappings.
         if (fault.constraints.held || effects_.pinned(block.index).test(page))
           return FaultAttempt{Outcome::not_yet};
         fault.constraints.keep_view = true;
@@ -344,8 +346,9 @@ std::optional<FaultAttempt> FaultAttempts::show(Fault& fault, const LockedBlock&
     return std::nullopt;
   if (block.state.at(p).mapped.test(page) && engine_.entries().enter_whole_again(block, p))
     return std::nullopt;
-  // Linux removes all entries of a block when it merges the pages (khugepaged): they come back
-  // together. A sample's entry was removed alone. With a huge entry, pages_to_enter() does this.
+  // When Linux merges the pages of a block (khugepaged), it removes all their entries, so all are
+  // restored. A sample's entry was removed alone. pages_to_enter() restores what a huge entry
+  // mapped.
   const bool was_mapped = block.state.at(p).mapped.test(page) && !fault.message.write_protect;
   if (was_mapped && !fault.sample && !fault.in_handler)
     engine_.entries().restore(block, block.state.view(p, page));
@@ -363,18 +366,18 @@ std::optional<FaultAttempt> FaultAttempts::show(Fault& fault, const LockedBlock&
 }
 
 // The faulting page is entered whatever the page state says, because Linux may have removed the
-// entry. To enter what is entered already changes nothing.
+// entry. Entering a page that has an entry changes nothing.
 PageMask FaultAttempts::pages_to_enter(const Fault& fault, const LockedBlock& block,
                                        PageRun region) {
   const Processor p = fault.table;
   const unsigned page = page_in_block(fault.page);
   const Processor seen = block.state.view(p, page);
-  // With one page of a huge entry Linux has removed the whole entry.
+  // If a page of a huge entry is not mapped any more, Linux has removed the whole entry.
   const bool lost_whole = (block.state.entered_whole & p.bit()) != 0 &&
                           block.state.at(p).mapped.test(page) &&
                           engine_.entries().was_taken(block, page, p);
   if (lost_whole) block.state.entered_whole &= ~p.bit();
-  // With a coarse grain, access to the region may have been taken together with access to others.
+  // With a coarse grain, the mapper may have removed access to pages that the state calls mapped.
   const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : block.state.at(p).mapped;
   const PageMask wanted = lost_whole ? ~block.state.in_flight() : PageMask::of(region) - known;
   const PageMask missing = (wanted & block.state.viewed(p, seen) & block.state.at(seen).resident) -
@@ -399,7 +402,7 @@ Fault::Origin FaultAttempts::origin_of(const Block& block, const FaultFacts& fac
 
 void FaultAttempts::note_decision(const Fault& fault, const FaultFacts& facts,
                                   const Decision& decision, const Fault::Origin& origin) {
-  // Only the entry of this page was missing, which says nothing about where the page is.
+  // Only the page's entry was missing, so nothing was decided about the page's place.
   if (origin.reason == Reason::resident) return;
   engine_.recorder().decisions().add(
       {.time_ns = facts.now_ns,

@@ -3,11 +3,11 @@
 //   plan     the advice rules and the policy decide, space is reserved, and plan_fault()
 //            (policy/fault_plan.h), a pure function, makes a value of it all
 //   execute  the page engine carries the plan out
-// What an attempt finds missing (space, memory) is made without the lock, and the next attempt
-// follows. What it finds narrows the later plans of the same fault (FaultConstraints).
+// If an attempt lacks space or memory, the caller provides it without the lock and makes the next
+// attempt. What an attempt finds out narrows the later plans of the same fault (FaultConstraints).
 //
-// The fault service makes attempts on the faults of a live run, and a replay on those of a recorded
-// one. Never waits.
+// The fault service makes attempts on the faults of a live run, a replay on the faults of a
+// recorded run. An attempt never waits.
 #pragma once
 
 #include <cstdint>
@@ -25,46 +25,47 @@
 
 namespace wherry::impl {
 
-// What has become of an attempt on a fault.
+// The result of an attempt on a fault.
 struct FaultAttempt {
   enum class Outcome {
     resolved,      // the page is mapped, or no process is left that wants it: wake
     try_again,     // the constraints or the state have changed: attempt again
-    waits,         // for `waits_for`, until `until_ns`
-    not_yet,       // something hindered it for a moment
+    waits,         // the fault waits for `waits_for`, until `until_ns`
+    not_yet,       // something passing hindered the attempt: try a little later
     space_needed,  // reserve `pages` pages at `destination`
     full,          // no pool has space for the page
     no_memory,     // Linux has no page for the destination
     lost,          // Linux has lost the page that the pool held
     unallocated,   // no live allocation covers the page
     foreign,       // the faulting processor must not access the page
-    withdrawn,     // the memory will not be managed any more in a moment
-    not_here,      // in a signal handler only: the fault has to be posted
+    withdrawn,     // the memory is about to become unmanaged
+    not_here,      // in a signal handler only: post the fault to the daemon
   };
 
   Outcome outcome = Outcome::resolved;
   PageSpan wake = {};
-  int sweeps = 0;  // resolved: as Opinion::sweeps, if the next blocks are to be brought ahead
+  int sweeps = 0;  // not 0: bring the next blocks ahead, in this direction
   FaultPlan::WaitsFor waits_for = {};
   std::uint64_t until_ns = 0;  // 0: soon
   Processor destination = {};
   std::uint64_t pages = 0;
-  bool is_for_many = false;  // space for more than the page's own region
+  bool is_for_many = false;  // the space is for more than the page's region
 };
 
-// What a fault's facts are made of, beside the state of its block.
+// The facts about a fault that do not come from the state of its block.
 struct FaultGround {
   std::uint64_t now_ns = 0;
-  PageRun stretch;  // as FaultFacts::stretch
+  PageRun stretch;  // see FaultFacts::stretch
   Advice advice;
-  std::optional<Processor> owner = {};  // of a device's own memory that no program has got yet
-  bool is_managed = true;               // as FaultFacts::is_managed
+  std::optional<Processor> owner = {};  // the device whose own memory the page is
+  bool is_managed = true;               // see FaultFacts::is_managed
 };
 
 class FaultAttempts {
  public:
-  // `costs`: where the cost of carried pages is noted. `samples`: null: there are no coherent
-  // devices. `reads_ahead`: whether blocks are brought before they are used. All outlive this.
+  // `costs` gets the measured cost of transferred pages. `samples` is null if there are no coherent
+  // devices. `reads_ahead`: whether blocks are brought before they are used. All outlive this
+  // object.
   FaultAttempts(PageEngine& engine, AdviceEffects& effects, TemporaryPins& pins,
                 const AdviceRules& rules, const Policy& policy, AccessSamples* samples,
                 bool reads_ahead, FaultCosts& costs, Clock clock)
@@ -78,18 +79,18 @@ class FaultAttempts {
         costs_(costs),
         clock_(clock) {}
 
-  // All three steps. Requires: the fault has the number of its allocation.
+  // Takes all three steps. Requires: fault.allocated is set.
   FaultAttempt make_attempt(Fault& fault, const LockedBlock& block, const FaultGround& ground)
       REQUIRES(block.state.lock);
 
-  // The steps, for a replay.
+  // The single steps, for a replay.
   FaultFacts facts_of(const Fault& fault, const LockedBlock& block, const FaultGround& ground) const
       REQUIRES(block.state.lock);
-  // The fault's reservation grows to what the plan needs. If that fails, the plan is to reserve; or
-  // to refuse, if a page has to be created and no pool has space.
+  // Plans, and grows the fault's reservation to what the plan needs. If that fails, the plan is to
+  // reserve; or to refuse, if a page has to be created and no pool has space.
   FaultPlan plan(Fault& fault, const LockedBlock& block, const FaultFacts& facts)
       REQUIRES(block.state.lock);
-  // What a plan that cannot be carried out now means, or nullopt: execute it.
+  // Returns the result of a plan that cannot be executed now, or nullopt if it can.
   static std::optional<FaultAttempt> hindrance(const FaultPlan& plan);
   FaultAttempt execute(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
                        const FaultPlan& plan) REQUIRES(block.state.lock);
@@ -98,14 +99,14 @@ class FaultAttempts {
   using Outcome = FaultAttempt::Outcome;
 
   // Whether a fault that its own thread handles may need what a signal handler must not do: take
-  // another lock than the block's, allocate, log. Before the facts, before space is reserved, and
-  // before the plan is carried out.
+  // another lock than the block's, allocate, log. Called before the facts are collected, before
+  // space is reserved, and before the plan is executed.
   bool needs_daemon(const Fault& fault, const LockedBlock& block) const REQUIRES(block.state.lock);
   bool needs_daemon(const Fault& fault, const Decision& decision) const;
   bool needs_daemon(const Fault& fault, const LockedBlock& block, const FaultPlan& plan) const
       REQUIRES(block.state.lock);
 
-  // The coarsest grain of the processors whose mappings an answer may split.
+  // The coarsest Mapper::grain() of the processors whose mappings an answer may split.
   unsigned grain_for(Processor table, ProcessorMask residents) const;
 
   // `near`: what near_owner() returns.
@@ -113,14 +114,13 @@ class FaultAttempts {
                   std::optional<Processor> near) REQUIRES(block.state.lock);
   FaultPlan plan_for(const Decision& decision, Fault& fault, const LockedBlock& block,
                      const FaultFacts& facts) REQUIRES(block.state.lock);
-  // The pool that holds the page, if that belongs to a processor that shares the faulting one's
-  // page table with others; Returns nullopt in other cases, and
-  // for a write to a page that has copies.
+  // Returns the processor whose pool holds the page, if it is the host or a coherent device, and so
+  // is the faulting processor. Returns nullopt otherwise, and for a write to a protected page.
   static std::optional<Processor> near_owner(const Fault& fault, const LockedBlock& block,
                                              const FaultFacts& facts) REQUIRES(block.state.lock);
-  // The decision for a fault on a page that stays in the owner's pool and only has to be mapped: a
-  // sample of an access to a mapped page (faults/usage_sampler.h), or a page that has just come.
-  // Notes a sample, once for each fault. nullopt: the policy decides.
+  // Returns the decision for a fault on a page that stays in the owner's pool and only has to be
+  // mapped: the fault is a sample of an access (faults/usage_sampler.h), or the page has just come.
+  // Notes a sample, once for each fault. Returns nullopt if the policy has to decide.
   std::optional<Decision> decide_in_place(Fault& fault, const LockedBlock& block,
                                           const FaultFacts& facts, Processor owner)
       REQUIRES(block.state.lock);
@@ -129,7 +129,7 @@ class FaultAttempts {
   // Returns false if there is no space.
   bool reserve(Fault& fault, const FaultFacts& facts, FaultPlan& plan);
 
-  // Those that return an optional return nullopt when their part is done.
+  // Functions that return an optional return nullopt when their part is done.
   std::optional<FaultAttempt> carry(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
                                     const FaultPlan& plan) REQUIRES(block.state.lock);
   void note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns);
@@ -137,7 +137,7 @@ class FaultAttempts {
   // it created any.
   bool fill(Fault& fault, const LockedBlock& block, const Decision& decision)
       REQUIRES(block.state.lock);
-  // Has the page in the faulting processor's view and page table.
+  // Makes the faulting processor's view show the page, and enters it in the page table.
   std::optional<FaultAttempt> show(Fault& fault, const LockedBlock& block, const Decision& decision)
       REQUIRES(block.state.lock);
   // Which pages of the region to enter in p's page table.
@@ -147,7 +147,7 @@ class FaultAttempts {
                                  const Decision& decision) REQUIRES(block.lock);
   void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision,
                      const Fault::Origin& origin);
-  // What was mapped remotely because of a holder faults again some time later.
+  // Pages that are mapped remotely because somebody holds them fault again some time later.
   void try_again_after_hold(const Fault& fault, const LockedBlock& block, const FaultPlan& plan)
       REQUIRES(block.state.lock);
 

@@ -23,14 +23,14 @@ Moment earlier(Moment a, Moment b) {
   return a && b ? std::min(a, b) : a ? a : b;
 }
 
-// `until`: as now_ns() counts; nothing: for as long as it takes.
+// Waits until `until`, a time of now_ns(), or without a limit if it is nullopt.
 int wait_for_any(std::span<pollfd> descriptors, Moment until) {
   if (!until) return poll_descriptors(descriptors, -1);
   const std::uint64_t now = now_ns();
   return poll_descriptors_ns(descriptors, *until > now ? *until - now : 0);
 }
 
-// What one handler polls.
+// The descriptors that one handler polls.
 class Polled {
  public:
   explicit Polled(const Fd& kick) { descriptors_[0] = {kick.get(), POLLIN, 0}; }
@@ -45,7 +45,7 @@ class Polled {
     }
   }
 
-  // Looks for events until the moment, without sleeping. How many descriptors are ready.
+  // Looks for events until `end_ns`, without sleeping. Returns how many descriptors are ready.
   int look_until(std::uint64_t end_ns) {
     const std::uint64_t now = now_ns();
     for (Spin spin(end_ns > now ? end_ns - now : 0);;)
@@ -75,9 +75,9 @@ class Polled {
 
 FaultDaemon::Placement FaultDaemon::place_handlers(const std::vector<int>& cpus) {
   const std::size_t handlers = std::min(cpus.size(), handlers_max);
-  // On few CPUs the handler on the faulting thread's CPU wakes first, and at once; a handler that
-  // looked meanwhile would take the message on another CPU. On many CPUs all those wake-ups would
-  // cost more than that saves.
+  // On few CPUs all handlers wait in Linux: the one on the faulting thread's CPU wakes first, and
+  // at once, while a handler that spins would take the message on another CPU. On many CPUs, waking
+  // all handlers at each fault would cost more than that saves.
   const bool all_wait = cpus.size() <= cpus_where_all_wait;
   Placement placement{.waiting_max = all_wait ? static_cast<int>(handlers) : 1,
                       .spin_ns = all_wait ? 0 : spin_ns,
@@ -95,7 +95,7 @@ FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus)
   const SignalBlock no_signals;
   try {
     threads_.emplace_back([this] { guard(); });
-    // Memory for the postponed faults here, where a lack of it refuses the start.
+    // The postponed faults get their memory here, where a lack of it fails the start.
     for (std::size_t i = 0; i < placement_.cpus.size(); ++i)
       threads_.emplace_back(
           [this, i, postponed = PostponedFaults()]() mutable { handle(i, postponed); });
@@ -161,7 +161,7 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
     fault.waiter = source.attend(fault.message);
     const auto due = service_.resolve(fault);
     if (!due || !postponed.put(*due, fault)) {
-      // No memory to postpone the fault: its thread wakes and accesses the page again.
+      // Without memory to postpone the fault, its thread wakes and accesses the page again.
       if (due) service_.let_try_again(fault);
       source.answered(fault.message, fault.refused);
     }
@@ -186,7 +186,7 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
     int ready = 0;
     if (watches && spin_end_ns != 0) {
       ready = polled.look();
-      // Faults come faster than this handler answers them.
+      // A fault has been waiting: faults come faster than this handler answers them.
       if (ready > 0) watchers_.share_work();
       if (ready == 0) ready = polled.look_until(std::min(spin_end_ns, due.value_or(spin_end_ns)));
       if (ready == 0) spin_end_ns = 0;
@@ -215,7 +215,7 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
     while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
     const auto pins_end = pins.next_end();
     if (!pins_end || *pins_end > now) continue;
-    // May wait for the locks of blocks.
+    // Ending pins may wait for the locks of blocks, so it counts as an answer for the guard.
     if (watches) watchers_.begin_answer();
     pins.end_due(now);
     if (watches) watchers_.end_answer();

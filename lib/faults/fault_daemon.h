@@ -20,31 +20,31 @@
 
 namespace wherry::impl {
 
-// By processor; null: its faults are not listened to.
+// By processor; null if the daemon does not listen to its faults.
 using FaultSources = std::array<std::shared_ptr<const FaultSource>, max_processors>;
 
 class PostponedFaults;
 
 class FaultDaemon {
  public:
-  // Handlers that run on these CPUs, idle until the first listen().
+  // Starts handlers that run on these CPUs. They are idle until the first listen().
   FaultDaemon(FaultService& service, const std::vector<int>& cpus);
-  // Stops the handlers. Requires: nobody can fault any more.
+  // Stops the handlers. Requires: no thread can fault any more.
   ~FaultDaemon();
 
-  // From now on answers the faults of p that come through `source`; nullptr: listens to p no more.
+  // From now on answers the faults of p that come through `source`; with nullptr, no faults of p.
   void listen(Processor p, std::shared_ptr<const FaultSource> source) EXCLUDES(lock_);
 
  private:
   struct Placement {
     int waiting_max;                     // handlers that may wait for faults in Linux
     std::uint64_t spin_ns;               // how long a handler looks for the next fault
-    std::vector<std::vector<int>> cpus;  // by handler: where it runs
+    std::vector<std::vector<int>> cpus;  // by handler: the CPUs that it may use
   };
 
   static Placement place_handlers(const std::vector<int>& cpus);
   void end_threads();
-  // The thread that has another handler watch when an answer takes long (Watchers::guard()).
+  // Runs the guard, which has another handler watch when an answer takes long (Watchers::guard()).
   void guard();
   void handle(std::size_t handler, PostponedFaults& postponed);
   FaultSources sources() const EXCLUDES(lock_);
@@ -52,7 +52,7 @@ class FaultDaemon {
   FaultService& service_;
   mutable Mutex lock_{LockOrder::fault_sources};
   FaultSources sources_ GUARDED_BY(lock_);
-  std::atomic<std::uint64_t> generation_{1};  // of sources_
+  std::atomic<std::uint64_t> generation_{1};  // changes with sources_
   std::atomic<bool> stopping_{false};
   const Placement placement_;
   Watchers watchers_;

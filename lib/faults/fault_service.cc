@@ -7,11 +7,12 @@ namespace {
 
 using Outcome = FaultAttempt::Outcome;
 
-// A fault that has to look again so often, because other threads change the page, is put off.
+// After so many attempts in a row, because other threads change the page, a fault is postponed.
 constexpr int attempts_max = 8;
 
 // The service that resolve_own_fault() uses: a signal handler can reach it only through a static
-// variable. Set before the trap gets the function, whose store and load order the two.
+// variable. It is set before the trap gets the function; the trap's release store and acquire load
+// of the function order the two.
 FaultService* of_signal_handlers = nullptr;
 
 bool resolve_own_fault(const FaultMessage& message) {
@@ -80,7 +81,7 @@ FaultAttempt FaultService::attempt(Fault& fault) {
       const LockedBlock block(index, state, fault.waiter);
       return attempt_locked(fault, block);
     }
-    // To read advice, another lock is needed.
+    // Reading advice would need another lock, which a signal handler must not take.
     if (effects_.advises() || !state.lock.try_lock()) return {Outcome::not_here};
     const LockedBlock block(index, state, std::adopt_lock);
     return attempt_locked(fault, block);
@@ -95,11 +96,11 @@ FaultAttempt FaultService::attempt_locked(Fault& fault, const LockedBlock& block
   const auto allocation = address_space_.find(offset_of(fault.page));
   if (!allocation) return {Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.processor)) return {Outcome::foreign};
-  // When the memory is not managed any more, its addresses are unallocated, and the thread accesses
-  // them again.
+  // The fault waits until the memory is not managed any more. Then the thread accesses it again.
   if (allocation->withdraws) return {fault.in_handler ? Outcome::not_here : Outcome::withdrawn};
   if (!fault.allocated) fault.allocated = {allocation->id, allocation->pages()};
-  // Nothing is done for another allocation; a thread that waits after all accesses the page again.
+  // The page belongs to another allocation now. If the thread still waits, it is woken and accesses
+  // the page again.
   if (fault.allocated->id != allocation->id) return {Outcome::resolved, {fault.page, 1}};
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
   const PageSpan alike = intersect(allocation->pages(), segment.span);

@@ -1,8 +1,8 @@
 // Resolves faults: makes attempts (faults/fault_attempt.h) until one succeeds, has the fault wait
 // for what is missing (faults/fault_waits.h), and answers it (faults/fault_answers.h).
 //
-// Called by the handler threads of the fault daemon, several at once. Never waits: a fault whose
-// time has not come is handed back to its handler.
+// Called by the handler threads of the fault daemon, several at once. Never waits: a fault that has
+// to wait is handed back to its handler.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@
 
 namespace wherry::impl {
 
-// Who uses the page table that the host and coherent devices share. Both are null if there are no
-// coherent devices, and outlive the service otherwise.
+// Tells who uses the page table that the host and coherent devices share. Both are null if there
+// are no coherent devices, and outlive the service otherwise.
 struct SharedTable {
   const AttachedThreads* attached = nullptr;
   AccessSamples* samples = nullptr;
@@ -37,9 +37,9 @@ struct SharedTable {
 
 class FaultService {
  public:
-  // All outlive the service. `read_ahead`: null: no block is brought before it is used. `shared`:
-  // empty: there are no coherent devices. `more_space`: what the user can change so that the pools
-  // hold more; for the log.
+  // All outlive the service. If `read_ahead` is null, no block is brought before it is used.
+  // `shared` is empty if there are no coherent devices. `more_space` tells the user, in the log,
+  // what to change so that the pools hold more.
   FaultService(const ArenaLayout& layout, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
                const Audiences& audiences, const AdviceRules& rules, const Policy& policy,
@@ -59,23 +59,24 @@ class FaultService {
         answers_(engine, blocks, address_space, audiences, shared.samples, costs_, clock),
         waits_(engine, evictor, answers_, more_space, clock) {}
 
-  // To be called before a message is read, for take().
+  // Returns the counts for take(). Call it before the message is read.
   MemoryChanges changes() const { return {audiences_.changes(), address_space_.frees()}; }
-  // Makes a fault of a message, and counts it. `table`: in whose page table the page was not
-  // mapped. `before`: what changes() was before the message was read; nullopt: unknown.
+  // Makes a fault of a message, and counts it. `table`: the processor whose page table had no
+  // entry. `before`: what changes() returned before the message was read; nullopt if unknown.
   Fault take(Processor table, const FaultMessage& message,
              const std::optional<MemoryChanges>& before = {});
   // Attempts to resolve the fault. Returns nullopt if it is answered, by exactly one wake or
-  // signal. Otherwise the time, on the service's clock, at which resolve() must be called again.
+  // signal. Otherwise returns the time, on the service's clock, at which resolve() must be called
+  // again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
-  // Wakes the thread without a look at the page. It accesses the page again.
+  // Wakes the faulting thread, which repeats its access. Does not look at the page.
   void let_try_again(Fault& fault);
-  // The same as resolve(), for an access of the host, by the thread that made it, in the handler of
-  // the signal that it got. Returns false if the fault needs what a signal handler must not do, or
-  // another thread has the block's lock: then the fault has to be posted to the daemon.
+  // Resolves a fault of the calling thread of the host, in the handler of the signal that it got.
+  // Returns false if that needs something that a signal handler must not do, or if another thread
+  // has the block's lock: then the fault has to be posted to the daemon.
   [[nodiscard]] bool resolve_in_handler(const FaultMessage& message);
-  // Calls resolve_in_handler() of this service, which must then live as long as the process. One
-  // service in a process.
+  // Returns a function that calls resolve_in_handler() of this service, which must then live as
+  // long as the process. To be called for one service in a process.
   InThreadResolver in_thread_resolver();
 
   TemporaryPins& temporary_pins() { return temporary_pins_; }
@@ -85,7 +86,7 @@ class FaultService {
   // that lock: the outcome is not_here if another thread holds it.
   FaultAttempt attempt(Fault& fault);
   FaultAttempt attempt_locked(Fault& fault, const LockedBlock& block) REQUIRES(block.state.lock);
-  // Sets the fault's kind where its source does not know it.
+  // Sets the fault's kind (missing, minor, write-protect) if its source does not know it.
   void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
   // Answers the fault, or has it wait for what the attempt lacked.
   FaultNext respond(Fault& fault, const FaultAttempt& attempt);

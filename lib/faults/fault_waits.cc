@@ -14,11 +14,11 @@ constexpr std::uint64_t moment_ns = 20'000;
 // How long a fault waits in vain before its thread gets a signal. This only bounds what a broken
 // invariant, or memory that never comes, can cost: the thread does not hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
-// Without memory a fault is given up after so many attempts, and not before so much time.
+// If Linux has no memory, a fault is refused after so many attempts, but not before so much time.
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_limit_ns = 1'000'000'000;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
-// Pauses grow with the time that the fault has waited, to this part of it.
+// A pause is a `pause_share`th of the time that the fault has waited, but at most pause_max_ns.
 constexpr std::uint64_t pause_max_ns = 1'000'000;
 constexpr unsigned pause_share = 16;
 // How long a fault waits for space while no page comes free. Then its page stays where it is, or is
@@ -55,7 +55,7 @@ FaultNext FaultWaits::wait_as_planned(Fault& fault, const FaultAttempt& attempt)
     case WaitsFor::view_change:
       break;
     case WaitsFor::transfer:
-      // That may take long: other faults may need the space more.
+      // A transfer may take long, and other faults may need the reserved space more.
       fault.reservation.release();
       fault.wait.for_progress = engine_.transfers().is_live({fault.page, 1}, fault.message.thread);
       return put_off(fault, later(fault), never_free);
@@ -85,8 +85,8 @@ FaultNext FaultWaits::make_space(Fault& fault, const FaultAttempt& attempt) {
   if (status == OpStatus::held) constraints.space_is_held = true;
   const bool is_full = status == OpStatus::absent || status == OpStatus::held;
   if (constraints.no_space) {
-    // The page is wanted here only because the view could not change. What hindered that (an
-    // overdue device, too many mappings) may be over.
+    // The page has to come to this pool only because the view could not change. The next attempt
+    // may change it: the hindrance (an overdue device, too many mappings) may be over.
     constraints.keep_view = false;
     return is_full ? wait_a_moment(fault, no_space_anywhere_.c_str())
                    : put_off_in_line(fault, attempt.destination);
@@ -107,11 +107,11 @@ OpStatus FaultWaits::evict_for(Fault& fault, const FaultAttempt& attempt) {
       .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   if (attempt.outcome == Outcome::space_needed) {
     const OpStatus status = evictor_.reserve(request, fault.reservation);
-    // Nothing leaves the host's pool, and the pages of a device have no space there.
+    // The host's pool is full: no page leaves it, and no page of a device can be evicted to it.
     return status == OpStatus::no_memory ? OpStatus::absent : status;
   }
-  // The pages of the device's own pool may have taken its node's memory. Memory of the host's nodes
-  // can only be reclaimed by Linux.
+  // Linux has no memory. On a device's node the pages of the device's pool may have taken it. On
+  // the host's nodes only Linux can reclaim memory.
   const bool evicted = !p.is_host() && evictor_.evict_one(request) == OpStatus::ok;
   return evicted ? OpStatus::ok : OpStatus::no_memory;
 }
@@ -122,12 +122,12 @@ FaultNext FaultWaits::wait_for_any_space(Fault& fault) {
   fault.constraints.no_space = false;
   if (!std::exchange(fault.wait.left_line, false))
     return put_off_for_memory(fault, no_space_anywhere_.c_str());
-  // No other pool has space either: back to the line.
+  // No other pool has space either, so the fault waits in its own pool's line again.
   return put_off_in_line(fault, fault.processor);
 }
 
 FaultNext FaultWaits::put_off_in_line(Fault& fault, Processor p) {
-  // While pages come free, and older requests get them, this fault's turn will come.
+  // While pages come free for older requests, this fault's turn will come: that is progress.
   const std::uint64_t progress = engine_.at(p).capacity.progress();
   fault.wait.for_progress = std::exchange(fault.wait.line_progress, progress) != progress;
   return put_off(fault, later(fault), no_space_anywhere_.c_str());

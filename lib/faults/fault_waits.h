@@ -1,7 +1,7 @@
 // What a fault waits for between two attempts, and for how long: the policy's throttling, a
-// transfer, space in a pool, memory. No thread waits meanwhile: the handler puts the fault aside
-// until it is due. A fault that has waited in vain for too long is refused, so that its thread does
-// not hang. Any thread, without a block's lock.
+// transfer, space in a pool, memory. The handler does not wait: it puts the fault aside until it is
+// due. A fault that has waited in vain for too long is refused, so that its thread does not hang.
+// Any thread, without a block's lock.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,7 @@ struct FaultNext {
 
 class FaultWaits {
  public:
-  // `more_space`: what the user can change so that the pools hold more; for the log. All outlive
-  // this.
+  // `more_space`: what the user can change so that pools hold more; for the log. All outlive this.
   FaultWaits(PageEngine& engine, Evictor& evictor, FaultAnswers& answers,
              const std::string& more_space, Clock clock)
       : engine_(engine),
@@ -44,17 +43,18 @@ class FaultWaits {
         no_space_anywhere_("all pools are full: free memory, or " + more_space),
         clock_(clock) {}
 
-  // The fault is due, or its thread tries again: its wait is over.
+  // Ends the fault's wait: it is due, or its thread tries again.
   void end_wait(Fault& fault) const;
-  // For what the attempt says, until the time that it says.
+  // The fault waits for what the attempt says, until the time that it says.
   FaultNext wait_as_planned(Fault& fault, const FaultAttempt& attempt);
-  // For a moment, for what `why` says. The fault is refused if it has waited in vain for too long.
+  // The fault waits for a moment. If it has waited in vain for too long, it is refused for the
+  // reason `why`.
   FaultNext wait_a_moment(Fault& fault, const char* why) { return put_off(fault, soon(), why); }
-  // For something that goes on, and will end.
+  // The fault waits for something that makes progress and will end.
   FaultNext wait_for_progress(Fault& fault);
   // Makes the space that the attempt needs, or has the fault wait for it.
   FaultNext make_space(Fault& fault, const FaultAttempt& attempt);
-  // No pool has space for the page.
+  // The fault waits: no pool has space for its page.
   FaultNext wait_for_any_space(Fault& fault);
 
  private:
@@ -67,11 +67,11 @@ class FaultWaits {
                        std::uint64_t now) const;
   OpStatus evict_for(Fault& fault, const FaultAttempt& attempt);
   FaultNext put_off(Fault& fault, std::uint64_t due, const char* why);
-  // For space in p's pool.
+  // The fault waits for space in p's pool.
   FaultNext put_off_in_line(Fault& fault, Processor p);
-  // For memory that Linux, or other faults, may give back.
+  // The fault waits for memory from Linux or other faults.
   FaultNext put_off_for_memory(Fault& fault, const char* why);
-  // Counts the time since the last look.
+  // Counts the time since the last look if it was in vain.
   static void note_wait(FaultWait& wait);
 
   PageEngine& engine_;

@@ -18,14 +18,14 @@ namespace wherry::impl {
 
 class PostponedFaults {
  public:
-  // `memory`: not malloc, whose lock a thread may hold that waits for an answer. Throws
-  // std::bad_alloc.
+  // `memory` must not be malloc's, because a thread that waits for an answer may hold malloc's
+  // lock. Throws std::bad_alloc.
   explicit PostponedFaults(std::pmr::memory_resource& memory = mapped_memory()) : faults_(&memory) {
     faults_.reserve(room_first);
   }
 
-  // `due`: a moment as now_ns() counts. False: there is no memory to remember the fault, and
-  // nothing has changed.
+  // `due`: a time of now_ns(). Returns false, and changes nothing, if there is no memory to
+  // remember the fault.
   [[nodiscard]] bool put(std::uint64_t due, Fault& fault) {
     try {
       if (faults_.size() == faults_.capacity()) faults_.reserve(2 * faults_.capacity());
@@ -36,12 +36,12 @@ class PostponedFaults {
     std::ranges::push_heap(faults_, std::ranges::greater{}, &Postponed::due);
     return true;
   }
-  // When the next one is due; nothing when there is none.
+  // When the next fault is due; nullopt if there is none.
   std::optional<std::uint64_t> next_due() const {
     if (faults_.empty()) return std::nullopt;
     return faults_.front().due;
   }
-  // Takes one that is due at `now`.
+  // Takes a fault that is due at `now`.
   std::optional<Fault> take_due(std::uint64_t now) {
     if (faults_.empty() || faults_.front().due > now) return std::nullopt;
     std::ranges::pop_heap(faults_, std::ranges::greater{}, &Postponed::due);

@@ -1,9 +1,9 @@
 // How often accesses are sampled (faults/usage_sampler.h), and how many blocks at once. Both are
 // high while samples show something new, and fall while they do not. Once they have fallen, the
 // mark of a new phase of the program raises them again. A program that marks phases all the time
-// is thus sampled at most every few hundred milliseconds at the high pace.
+// thus returns to the high pace every few hundred milliseconds at most.
 //
-// No syscalls and no locks: one thread uses an object.
+// Makes no system calls and takes no locks; one thread uses an object.
 #pragma once
 
 #include <algorithm>

@@ -6,12 +6,12 @@
 namespace wherry::impl {
 namespace {
 
-// A thread that a wake sends back to its access faults again sooner than that, if it is alone.
+// If no other thread has a note, a woken thread repeats its access within this time.
 constexpr std::uint64_t soon_alone_ns = 100'000'000;
-// How much longer it may take for each other thread, and in all.
+// The additional time for each other thread with a note, and the limit of the sum.
 constexpr std::uint64_t soon_each_ns = 1'000'000;
 constexpr std::uint64_t soon_max_ns = 10'000'000'000;
-// A full table is looked through for old notes this often.
+// The least time between two searches of a full table for old notes.
 constexpr std::uint64_t look_pause_ns = 10'000'000;
 
 }  // namespace
@@ -31,8 +31,8 @@ bool StaleFaults::is_of_freed(const Fault& fault) {
 
 bool StaleFaults::is_of_foreign(const Fault& fault) {
   const Changes now{audiences_.changes(), address_space_.last_free(fault.page)};
-  // An allocation that was made since the message was read makes no difference: before, the memory
-  // was nobody's.
+  // An allocation that was made since the message was read makes no difference, because the memory
+  // belonged to nobody before.
   const auto& before = fault.changes_before;
   if (before && now.of_access == before->of_access && now.last_free <= before->frees) return true;
   return came_back(fault, now);
@@ -59,7 +59,7 @@ bool StaleFaults::came_back(const Fault& fault, const Changes& changes) {
     suspect.answered_ns = now;
     if (suspect.rounds < rounds_max) return false;
   }
-  // The thread gets its signal. Its place is another's.
+  // The thread gets its signal, so its place can be used for another.
   forget(static_cast<std::size_t>(&suspect - suspects_.data()));
   return true;
 }
@@ -88,7 +88,7 @@ void StaleFaults::forget(std::size_t place) {
   --used_;
   for (std::size_t next = (place + 1) & mask; suspects_[next].exists; next = (next + 1) & mask) {
     const std::size_t home = home_of(suspects_[next]);
-    // Behind `place`, up to `next`: it stays, because it would be before its home there.
+    // A note whose home lies behind `place` stays, because it must not lie before its home.
     if (((next - home) & mask) < ((next - place) & mask)) continue;
     suspects_[place] = suspects_[next];
     suspects_[next].exists = false;
@@ -99,7 +99,7 @@ void StaleFaults::forget(std::size_t place) {
 bool StaleFaults::make_room(std::uint64_t now) {
   if (!is_crowded()) return true;
   forget_old(now);
-  // If most places have notes in use, the next look at them all would come soon.
+  // If most notes are still needed, a table of this size would soon be searched again.
   if (2 * used_ > suspects_.size()) grow();
   return !is_crowded();
 }
@@ -110,7 +110,7 @@ void StaleFaults::forget_old(std::uint64_t now) {
   const std::uint64_t soon = soon_ns();
   for (std::size_t place = 0; place < suspects_.size();) {
     const Suspect& suspect = suspects_[place];
-    // Another note may take its place.
+    // forget() may move another note to this place.
     if (suspect.exists && now - suspect.answered_ns > soon)
       forget(place);
     else

@@ -8,8 +8,8 @@
 namespace wherry::impl {
 namespace {
 
-// How often, and how far apart, the daemon looks whether every processor sees its own pool again
-// where pages were pinned.
+// After a pin has ended, the daemon looks this often, and at this interval, whether every
+// processor's view of the pages is its own pool again.
 constexpr int end_tries_max = 100;
 constexpr std::uint64_t end_pause_ns = 10'000'000;
 
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> TemporaryPins::wake_time() {
 }
 
 void TemporaryPins::woke(std::optional<std::uint64_t> time) {
-  // Another thread may have taken an earlier time since.
+  // Another thread may have replaced it by an earlier time since.
   if (time) next_wake_.compare_exchange_strong(*time, never);
 }
 
@@ -54,7 +54,7 @@ bool TemporaryPins::add(const TemporaryPin& pin) {
   return push(pin);
 }
 
-// Without memory the remote mappings stay until something else changes them.
+// If there is no memory for the entry, the remote mappings stay until something else changes them.
 void TemporaryPins::hold(BlockIndex block, PageRun run, std::uint64_t until_ns) {
   (void)add({until_ns, block, run});
 }
@@ -75,8 +75,8 @@ void TemporaryPins::end_due(std::uint64_t now) {
     if (effects_.end_temporary_pin(block, pages) || ++pin->tries > end_tries_max) continue;
     pin->until_ns = now + end_pause_ns;
     const LockGuard again(lock_);
-    // Without memory for the next look, some processor may see the pages in another pool for
-    // longer. That costs time, and is as if all looks had been in vain.
+    // If there is no memory to look again, some processor may see the pages in another pool for
+    // longer, which costs only time.
     (void)push(*pin);
   }
 }

@@ -1,6 +1,6 @@
-// Temporary pins: pages that the policy keeps in one pool for a while, where others map them. When
-// a pin ends, the processors that map the pages elsewhere than in their own pool fault again, and
-// the policy is asked about them. Any thread.
+// Temporary pins: the policy keeps pages in one pool for a while, and other processors map them
+// there. When a pin ends, the processors that map the pages in another pool than their own fault
+// again, and the policy decides anew. Any thread.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,14 @@ class TemporaryPins {
                 const Policy& policy, Clock clock)
       : engine_(engine), effects_(effects), blocks_(blocks), policy_(policy), clock_(clock) {}
 
-  // Pins the pages at `at` until this time of the clock; 0: without an end. False: there is no
-  // memory to remember the pin.
+  // Pins the pages in the pool of `at` until this time of the clock; 0 means without an end.
+  // Returns false if there is no memory to remember the pin.
   bool begin(BlockIndex block, PageRun run, Processor at, std::uint64_t until_ns) EXCLUDES(lock_);
-  // The pages stay where they are until this time, because they are held (FolioSeparator). Then
-  // processors that map them elsewhere than in their own pool fault again.
+  // The pages cannot leave their pool now, because somebody holds them (FolioSeparator). At this
+  // time the processors that map them in another pool than their own fault again.
   void hold(BlockIndex block, PageRun run, std::uint64_t until_ns) EXCLUDES(lock_);
 
-  // When the next pin ends. Nothing: no pin has an end.
+  // Returns when the next pin ends, or nullopt if no pin has an end.
   std::optional<std::uint64_t> next_end() const {
     const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
     return end == never ? std::nullopt : std::optional(end);
@@ -40,9 +40,9 @@ class TemporaryPins {
   // Ends the pins whose time has come.
   void end_due(std::uint64_t now) EXCLUDES(lock_);
 
-  // A thread that is about to sleep asks when it has to wake to end pins. Nothing: no pin has an
-  // end, or another thread wakes by then: one suffices. After the sleep it calls woke() with what
-  // it got.
+  // A thread that is about to sleep asks when it has to wake to end pins. Returns nullopt if no pin
+  // has an end, or if another thread wakes by then. After the sleep the thread calls woke() with
+  // the returned value.
   std::optional<std::uint64_t> wake_time();
   void woke(std::optional<std::uint64_t> time);
 
@@ -51,12 +51,12 @@ class TemporaryPins {
     std::uint64_t until_ns = 0;
     BlockIndex block;
     PageRun run;
-    int tries = 0;  // to send all views of the pages home
+    int tries = 0;  // how often the views were asked to change back
 
     bool operator<(const TemporaryPin& other) const { return until_ns > other.until_ns; }
   };
 
-  // False: there is no memory for it.
+  // Returns false if there is no memory for the pin.
   [[nodiscard]] bool add(const TemporaryPin& pin) EXCLUDES(lock_);
   [[nodiscard]] bool push(const TemporaryPin& pin) REQUIRES(lock_);
   std::optional<TemporaryPin> pop_due(std::uint64_t now) EXCLUDES(lock_);

@@ -67,7 +67,7 @@ void UsageSampler::take_samples(std::size_t most) {
   }
   const BlockIndex end{parts_.blocks.size()};
   bool wrapped = false;
-  // So many looks, because most blocks may be elsewhere or absent.
+  // Looks at more blocks than it samples, because most may be elsewhere or absent.
   for (std::size_t looks = 0; count < most && looks < 8 * most; ++looks) {
     const BlockIndex index = parts_.blocks.next_used(next_, end);
     if (index.value == end.value) {
@@ -78,7 +78,7 @@ void UsageSampler::take_samples(std::size_t most) {
     next_ = index.next();
     add(index);
   }
-  // After a failure fewer accesses are seen.
+  // A failure only means that fewer accesses are seen.
   if (count != 0) (void)parts_.host.forget_entries(std::span(spans).first(count));
 }
 
@@ -92,7 +92,7 @@ std::optional<PageSpan> UsageSampler::begin_sample(BlockIndex index, unsigned pa
   // Pinned pages cannot be in the wrong pool.
   if (!parts_.pins.pinned(index).none()) return std::nullopt;
   Block* const state = parts_.blocks.find(index);
-  // A block that is being changed is in use, and no sample has to tell.
+  // A block whose lock is held is in use, so no sample has to show that.
   if (state == nullptr || !state->lock.try_lock()) return std::nullopt;
   const LockedBlock block(index, *state, std::adopt_lock);
   const auto run = parts_.engine.entries().begin_sample(block, Processor::host(), page);

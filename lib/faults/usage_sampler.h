@@ -5,8 +5,8 @@
 //
 // The time that samples take has a budget, a share of the CPU time of the program. It pays for the
 // sampler's own CPU time and for the time that accessing threads wait. While samples find their
-// blocks in place, they become rarer (faults/sample_pace.h). Threads that are attached or detached
-// and launches mark phases of the program, which may use its memory in another way.
+// blocks in place, they become rarer (faults/sample_pace.h). A launch, or the attachment or end of
+// a thread, marks a phase, in which the program may use its memory in another way.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ namespace wherry::impl {
 
 class UsageSampler {
  public:
-  // All outlive this. `host`: the host's.
+  // All outlive the sampler. `host` changes the host's view.
   struct Parts {
     PageEngine& engine;
     BlockDirectory& blocks;
@@ -39,8 +39,8 @@ class UsageSampler {
 
   struct Limits {
     unsigned budget_per_mille = 0;  // in thousandths of the program's CPU time; not 0
-    // Samples are taken as often as the budget permits, to be recorded, also if nothing can be
-    // gained.
+    // Samples are taken, for a recording, as often as the budget permits, even if no move is
+    // possible.
     bool always = false;
   };
   UsageSampler(const Parts& parts, const Limits& limits);
@@ -56,10 +56,10 @@ class UsageSampler {
   void work();
   // Whether pages can be in the wrong pool at all.
   bool may_gain() const;
-  // Removes entries of so many blocks, at most ViewChanger::runs_max.
+  // Removes entries of up to `most` blocks, which is at most ViewChanger::runs_max.
   void take_samples(std::size_t most) EXCLUDES(parts_.pins.lock);
-  // What to remove of the block's entries: all, or those of the first mapped page from `page` on.
-  // Nothing: it cannot be sampled now.
+  // Chooses the entries of the block to remove: all, or those of the first mapped page from `page`
+  // on. Returns nullopt if the block cannot be sampled now.
   std::optional<PageSpan> begin_sample(BlockIndex index, unsigned page) REQUIRES(parts_.pins.lock);
 
   const Parts parts_;

@@ -23,7 +23,7 @@ void Watchers::begin_answer() {
 }
 
 // If the guard is set already, look() clears `guard_is_set_` before it reads `watching_`, so it
-// sees what the caller has changed.
+// sees the caller's change of `watching_`.
 void Watchers::set_guard() {
   const bool can_rest = kicks_.size() > static_cast<std::size_t>(waiting_max_);
   if (can_rest && !guard_is_set_.exchange(true)) set_timer(guard_, now_ns() + guard_ns);
@@ -33,11 +33,11 @@ void Watchers::look() {
   guard_is_set_.store(false);
   if (watching_.load() > 0) return;
   call_up_one();
-  // Until a handler watches: the one that was called up may be busy with postponed faults.
+  // Looks again until a handler watches: the one called up may be busy with postponed faults.
   set_guard();
 }
 
-// The bit is set before the handler stops counting as a watcher: whoever finds that none watches
+// The bit is set before the handler stops counting as a watcher: a thread that finds no watcher
 // finds this one resting.
 bool Watchers::try_rest(std::size_t handler) {
   resting_.fetch_or(bit(handler));

@@ -1,14 +1,13 @@
-// Which of the fault handlers watch the sources of faults, and which rest. Linux wakes every thread
-// that waits for a userfaultfd at each fault, so only a few handlers may wait there: the others
-// rest, each on an eventfd of its own, until they are called up.
+// Decides which fault handlers watch the sources of faults, and which rest. Linux wakes every
+// thread that waits for a userfaultfd at each fault, so only a few handlers may wait there: the
+// others rest, each on an eventfd of its own, until they are called up.
 //
 // A handler that answers a fault does not watch meanwhile. If no other handler watches, a fault
-// that comes in between waits for the answer's end. That is shorter than the wake-up of another
+// that comes in between waits for the answer's end. That takes less time than waking another
 // handler, except
 // - if more faults are waiting at the end of the answer: then the watcher shares the work;
 // - if the answer takes long, whatever the reason: the guard looks every `guard_ns` while faults
-// are
-//   answered, and calls up one more handler as long as none watches.
+//   are answered, and calls up one more handler as long as none watches.
 //
 // Thread-safe, without locks and allocations.
 #pragma once
@@ -23,11 +22,11 @@ namespace wherry::impl {
 
 class Watchers {
  public:
-  // At most this many handlers: one bit each.
+  // The most handlers: `resting_` has one bit for each.
   static constexpr std::size_t handlers_max = 64;
   static constexpr std::uint64_t guard_ns = 1'000'000;
 
-  // All handlers begin as watchers. At most `waiting_max` of them, at least 1, may wait for faults
+  // All handlers begin as watchers. At most `waiting_max` of them (1 or more) may wait for faults
   // in Linux for long. Throws std::system_error.
   Watchers(std::size_t handlers, int waiting_max);
 
@@ -38,12 +37,13 @@ class Watchers {
   // Makes every kick, and the guard, readable.
   void tell_all() const;
 
-  // The calling watcher answers a fault, and watches again.
+  // begin_answer(): the calling watcher answers a fault. end_answer(): it watches again.
   void begin_answer();
   void end_answer() { watching_.fetch_add(1); }
-  // The calling watcher wants to rest. False: it goes on watching, because too few others do.
+  // The calling watcher wants to rest. Returns false if it has to go on watching, because too few
+  // others do.
   bool try_rest(std::size_t handler);
-  // The calling handler rests. Whether it has been called up: then it is a watcher from now on.
+  // Whether the calling handler, which rests, has been called up. If so, it watches from now on.
   bool is_called_up(std::size_t handler);
   // The calling watcher has found a fault that waited for it: calls up a resting handler if no
   // other handler watches or has been called up.
@@ -61,7 +61,7 @@ class Watchers {
   const Fd guard_;                         // a timer
   std::atomic<int> watching_;              // handlers that watch now
   std::atomic<std::uint64_t> resting_{0};  // a bit for each handler that may be called up
-  std::atomic<int> called_up_{0};          // handlers that were, and do not watch yet
+  std::atomic<int> called_up_{0};          // called up, but not watching yet
   std::atomic<bool> guard_is_set_{false};
 };
 

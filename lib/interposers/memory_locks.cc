@@ -1,4 +1,4 @@
-// Interposer for the C library's mlockall(), for the whole program (os/memory/memory_locks.h).
+// Replaces the C library's mlockall() for the whole program (os/memory/memory_locks.h).
 #include "interposers/attached.h"
 #include "interposers/next.h"
 

@@ -1,5 +1,5 @@
-// The function that an interposer replaces: the next definition in the dynamic loader's search
-// order.
+// The function that an interposer replaces: the definition that follows in the dynamic loader's
+// search order.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,17 +1,18 @@
-// Interposers for the C library's functions that set a signal's action or a mask, for the whole
-// program. While SIGSEGV and SIGBUS are taken (os/signals/signal_chain.h) they behave as if they
-// were not; otherwise, and for other signals, they call the real functions.
+// Replaces the C library's functions that set a signal's action or a mask, for the whole program.
+// While the library has taken SIGSEGV and SIGBUS (os/signals/signal_chain.h), these functions
+// behave as if it had not. At other times, and for other signals, they call the real functions.
 //
-// Covered are the functions through which programs can replace a taken signal's handler, or really
-// block it, also for the time of a wait, and those that take or list pending signals. Not covered:
-// sigpause(), siglongjmp() and the like, which restore masks that Linux stored; siginterrupt(),
+// Replaced are the functions by which a program can replace a taken signal's handler or really
+// block it, also for the time of a wait, and those that take or list pending signals. Not replaced
+// are sigpause(), siglongjmp() and the like, which restore masks that Linux stored; siginterrupt(),
 // which only changes how the library's handler interrupts system calls; and signalfd(), which shows
-// a deferred signal as its stand-in. Code that makes the system calls directly is not covered.
+// a deferred signal as its stand-in. System calls that code makes directly are not replaced,
+// either.
 //
-// These functions may be called in signal handlers, before this library's constructors, and by a
+// The functions may be called in signal handlers, before this library's constructors, and by a
 // sanitizer during its start, so they neither allocate nor lock.
 
-// Its inline ppoll() would conflict with the definition here.
+// With _FORTIFY_SOURCE the inline ppoll() would conflict with the definition in this file.
 #undef _FORTIFY_SOURCE
 
 #include <poll.h>
@@ -65,8 +66,8 @@ constinit Next<int(const sigset_t*, siginfo_t*)> next_sigwaitinfo("sigwaitinfo")
 constinit Next<int(const sigset_t*, siginfo_t*, const timespec*)> next_sigtimedwait("sigtimedwait");
 constinit Next<int(const sigset_t*, int*)> next_sigwait("sigwait");
 
-// Resolved early, so that signal handlers, which may have interrupted the dynamic loader, do not
-// call dlsym().
+// Finds the functions early, so that signal handlers, which may interrupt the dynamic loader, do
+// not call dlsym().
 [[gnu::constructor]] void find_those_for_handlers() {
   next_sigaction.find();
   next_signal.find();
@@ -90,7 +91,7 @@ bool is_remembered(int signal) {
 void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old) {
   attached()->exchange_action(signal, asked, old);
 }
-// These require signals_are_taken().
+// The next functions require signals_are_taken().
 std::uint64_t mask_for_kernel(std::uint64_t asked) {
   return attached()->mask_for_kernel(asked);
 }
@@ -107,7 +108,7 @@ void restore_signal(siginfo_t& info) {
   if (const impl::InterposerHooks* const hooks = attached()) hooks->restore_signal(info);
 }
 
-// A set of signals from the application, as Linux must get it.
+// A set of signals of the application, translated for Linux.
 class KernelSet {
  public:
   KernelSet(const sigset_t* asked, std::uint64_t (*translate)(std::uint64_t)) : set_(asked) {
@@ -126,14 +127,14 @@ class KernelSet {
   sigset_t copy_;
 };
 
-// A mask.
+// A mask that the application sets, translated.
 struct KernelMask : KernelSet {
   explicit KernelMask(const sigset_t* asked) : KernelSet(asked, mask_for_kernel) {}
   KernelMask(int how, const sigset_t* asked)
       : KernelSet(asked, how == SIG_UNBLOCK ? mask_to_unblock : mask_for_kernel) {}
 };
 
-// The signals that the application waits for.
+// The signals that the application waits for, translated.
 struct AwaitedSet : KernelSet {
   explicit AwaitedSet(const sigset_t* asked) : KernelSet(asked, mask_to_await) {}
 };
@@ -167,7 +168,7 @@ int change_mask(int how, int signal) {
   return ::sigprocmask(how, &set, nullptr);
 }
 
-// The oldest interface, for signals 1 to 32.
+// Changes the mask for the oldest interface, which has signals 1 to 32 in a word.
 int change_word(int how, int word) {
   sigset_t set;
   sigset_t before;
@@ -184,7 +185,7 @@ int change_word(int how, int word) {
 
 using namespace wherry::interposers;
 
-// Actions.
+// Functions that set an action.
 
 WHERRY_INTERPOSER int sigaction(int signal, const struct sigaction* asked,
                                 struct sigaction* old) noexcept {
@@ -242,7 +243,7 @@ WHERRY_INTERPOSER int sigignore(int signal) noexcept {
   return 0;
 }
 
-// Masks.
+// Functions that set the mask.
 
 WHERRY_INTERPOSER int sigprocmask(int how, const sigset_t* asked, sigset_t* old) noexcept {
   const KernelMask mask(how, asked);
@@ -291,7 +292,7 @@ WHERRY_INTERPOSER int siggetmask() noexcept {
   return change_word(SIG_BLOCK, 0);
 }
 
-// Waits under another mask.
+// Functions that wait under another mask.
 
 WHERRY_INTERPOSER int sigsuspend(const sigset_t* asked) {
   return next_sigsuspend(KernelMask(asked).get());
@@ -317,7 +318,7 @@ WHERRY_INTERPOSER int epoll_pwait2(int epoll, epoll_event* events, int count, co
   return next_epoll_pwait2(epoll, events, count, limit, KernelMask(asked).get());
 }
 
-// Pending signals.
+// Functions that take or list pending signals.
 
 WHERRY_INTERPOSER int sigpending(sigset_t* pending) noexcept {
   const int result = next_sigpending(pending);

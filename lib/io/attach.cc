@@ -1,4 +1,5 @@
-// How the library finds libwherry_io, and what it answers to libwherry_run (memory/system_calls.h).
+// The functions that the library and libwherry_run look for in libwherry_io
+// (memory/system_calls.h).
 #include "io/own_code.h"
 #include "io/preparation.h"
 

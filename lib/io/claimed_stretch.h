@@ -1,6 +1,6 @@
-// A stretch of a file that one call reads or writes at the file's position, although other threads
-// and processes use the same position. Several calls would get several stretches. So this moves the
-// position behind the stretch first, and returns the rest at the end.
+// The stretch of a file that a read or write at the file's position concerns. The wrapper divides
+// it into several calls, between which other threads and processes may use the same position. So
+// this moves the position behind the stretch first, and at the end back over what is left.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace wherry::io {
 
 class ClaimedStretch {
  public:
-  // `done`: how many of the bytes have been transferred when this is destroyed, also by the
-  // cancellation of the thread.
+  // `done` counts the bytes that have been transferred when this is destroyed, also if the thread
+  // is cancelled.
   ClaimedStretch(int fd, std::size_t bytes, const std::size_t& done)
       : fd_(fd), bytes_(bytes), done_(done) {
     const int errno_before = errno;
@@ -33,8 +33,8 @@ class ClaimedStretch {
   ClaimedStretch(const ClaimedStretch&) = delete;
   ClaimedStretch& operator=(const ClaimedStretch&) = delete;
 
-  // Where it starts. At the file's position if the position cannot be moved so far, which is so
-  // behind the end of a block device, or if it does not move.
+  // The stretch's start; at_file_position if the position did not move or cannot be moved so far,
+  // as behind the end of a block device.
   off64_t start() const { return std::max(end_ - static_cast<off64_t>(bytes_), at_file_position); }
 
  private:

@@ -13,7 +13,7 @@
 namespace wherry::io {
 namespace {
 
-// More than a pipe holds, and little enough for the processor's cache.
+// More than a pipe holds, and little enough for a CPU's cache.
 constexpr std::size_t drained_part_bytes = std::size_t{128} << 10;
 // No datagram is longer.
 constexpr std::size_t message_bytes_max = std::size_t{16} << 20;
@@ -33,7 +33,7 @@ ssize_t drain_parts(const iovec* pieces, std::size_t count, off64_t offset, cons
   std::size_t done = 0;
   do {
     const std::size_t asked = own.take(pieces, count, done, std::min(part, all - done));
-    // A message is sent as a whole.
+    // A message must be sent by one call, so the call gets the program's own pieces.
     if (part == all && asked < all) return call(const_cast<iovec*>(pieces), count, offset);
     own.collect();
     const ssize_t result = call(own.pieces(), own.count(), behind(offset, done));

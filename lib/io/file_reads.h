@@ -1,6 +1,6 @@
-// What the wrappers of the functions that read from files have in common. Each wrapper is a file in
-// io/reads, because each is a member of libwherry.a: a program that defines one of these functions
-// itself gets the others.
+// Common parts of the wrappers of functions that read files. Each wrapper is a file in io/reads,
+// and so a member of libwherry.a: a program that defines one of these functions itself gets the
+// other wrappers.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@ namespace wherry::io {
 
 using ReadPieces = ssize_t(int, const iovec*, int, off64_t);
 
-// A call on ordinary memory ends in a jump to the real function, without a return: processors do
-// not predict returns after a system call. So what needs a stack frame is in functions of its own.
+// A call on ordinary memory ends in a jump to the real function, without a return: CPUs do not
+// predict returns after a system call. So code that needs a stack frame is in functions of its own.
 
 template <typename Real>
 [[gnu::noinline]] ssize_t read_managed(Real* real, int fd, void* buffer, std::size_t bytes) {
@@ -41,7 +41,7 @@ inline ssize_t read_bytes(int fd, void* buffer, std::size_t bytes) {
 template <typename Real>
 [[gnu::noinline]] ssize_t read_managed_at(Real* real, int fd, void* buffer, std::size_t bytes,
                                           off64_t offset) {
-  // Linux refuses a negative offset.
+  // Linux refuses a negative offset, so the real function gets it.
   if (offset < 0 || !is_managed(buffer, bytes)) return real(fd, buffer, bytes, offset);
   iovec piece{buffer, bytes};
   const auto call = [&](const iovec* pieces, std::size_t, off64_t at) {
@@ -50,7 +50,7 @@ template <typename Real>
   return fill(fd, &piece, 1, offset, FillCall(call));
 }
 
-// pread() and the like. `name`: the real function.
+// For pread() and the like; `name` is the real function.
 template <Name name>
 ssize_t read_bytes_at(int fd, void* buffer, std::size_t bytes, off64_t offset) {
   const auto real = Real<name, ssize_t(int, void*, std::size_t, off64_t)>::get();
@@ -58,8 +58,8 @@ ssize_t read_bytes_at(int fd, void* buffer, std::size_t bytes, off64_t offset) {
                                 : real(fd, buffer, bytes, offset);
 }
 
-// Whether an array goes to the kernel unchanged. Arrays that are managed memory themselves are
-// prepared, if anything is.
+// Whether an array goes to the kernel unchanged. An array that is itself in managed memory is
+// prepared, if calls' memory is prepared at all.
 inline bool concerns_no_managed_memory(const iovec* pieces, int count) {
   if (attached_hooks.load(std::memory_order_relaxed) == nullptr) return true;
   const auto number = static_cast<std::size_t>(count);
@@ -80,7 +80,7 @@ template <typename Real, typename... Flags>
               FillCall(call));
 }
 
-// preadv() and the like. `flags`: the last argument of the newer functions.
+// For preadv() and the like; `flags` is the last argument of the newer functions.
 template <Name name, typename... Flags>
 ssize_t read_pieces_at(int fd, const iovec* pieces, int count, off64_t offset, Flags... flags) {
   const auto real = Real<name, ssize_t(int, const iovec*, int, off64_t, Flags...)>::get();

@@ -18,12 +18,12 @@
 namespace wherry::io {
 namespace {
 
-// Nothing that can be taken only once is longer.
+// No datagram, line or count that can be taken only once is longer.
 constexpr std::size_t once_bytes_max = std::size_t{16} << 20;
 
 enum class Way {
   into_their_memory,
-  all_of_file,  // into their memory, called again if Linux has stopped at a page that is elsewhere
+  all_of_file,  // into their memory; repeated if Linux stopped at an absent page
   once,         // one call, into private memory
   in_parts,     // several calls, into private memory
 };
@@ -37,10 +37,10 @@ bool delivers_once(int fd, mode_t mode) {
   return !S_ISFIFO(mode) && !S_ISDIR(mode);
 }
 
-// `about`: set if the way is all_of_file.
+// Sets `about` if the way is all_of_file.
 Way way_for(int fd, struct stat& about) {
   const int flags = ::fcntl(fd, F_GETFL);
-  // A pipe has the flag, too: its packets are ordinary reads.
+  // A pipe has O_DIRECT for packets, which are ordinary reads.
   const bool is_direct = flags >= 0 && (flags & O_DIRECT) != 0;
   if (!is_direct && !prepares()) return Way::into_their_memory;
   if (::fstat(fd, &about) != 0) return Way::into_their_memory;
@@ -89,7 +89,7 @@ ssize_t read_parts(const iovec* pieces, std::size_t count, off64_t offset, const
   OwnPieces own(count, part);
   if (!own.exist()) return refuse();
   const int errno_before = errno;
-  // The remainder first: if it is too short for the device, Linux refuses the call at once.
+  // The remainder comes first: if it is too short for the device, Linux refuses the call at once.
   std::size_t wanted = all % part != 0 ? all % part : part;
   while (done < all) {
     const std::size_t asked = own.take(pieces, count, done, wanted);

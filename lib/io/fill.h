@@ -4,9 +4,8 @@
 //   such a page moves meanwhile, what arrives later goes into a page that nobody uses any more, and
 //   is lost.
 // - Data that can be taken only once: a datagram, a terminal's line, an eventfd's count. Linux
-// takes
-//   the data from its queue before it finds that the page is absent. So where Linux does not serve
-//   faults inside system calls, a read that fails loses the data. Preparing the pages is not
+//   takes the data from its queue before it finds that the page is absent. So where Linux does not
+//   serve faults inside system calls, a read that fails loses the data. Preparing the pages is not
 //   enough, because the thread may wait for hours after that.
 #pragma once
 
@@ -19,13 +18,13 @@ namespace wherry::io {
 
 // The file's own position, as an offset.
 inline constexpr off64_t at_file_position = -1;
-// The offset behind so many bytes.
+// The offset after `done` more bytes.
 inline off64_t behind(off64_t offset, std::size_t done) {
   return offset == at_file_position ? offset : offset + static_cast<off64_t>(done);
 }
 
-// A call, without its type: ssize_t call(iovec* pieces, std::size_t count, off64_t offset). Lives
-// no longer than the call that it was made of.
+// A reference to a call of any type: ssize_t call(iovec* pieces, std::size_t count, off64_t
+// offset). It must not outlive the object that it was made of.
 class FillCall {
  public:
   template <typename Call>
@@ -44,13 +43,13 @@ class FillCall {
   ssize_t (*make_)(const void*, iovec*, std::size_t, off64_t);
 };
 
-// Makes the call at an offset, with these pieces or with private memory. Then the call may be made
-// several times, each time for a part of the pieces, and also at other offsets than the file's
-// position. Returns what one call would return, or -1 with ENOMEM if there is no private memory.
-// Requires: is_array(pieces, count).
+// Makes the call at an offset, with the pieces or with private memory in their place. With private
+// memory the call may be made several times, for a part of the pieces each, and at other offsets
+// than the file's position. Returns what one call would return, or -1 with ENOMEM without private
+// memory. Requires: is_array(pieces, count).
 ssize_t fill(int fd, iovec* pieces, std::size_t count, off64_t offset, const FillCall& call);
 
-// Linux transfers no more in one call.
+// Linux transfers at most this many bytes in one call.
 inline constexpr std::size_t call_bytes_max = 0x7ffff000;
 // The length of one part of a direct read: a read of a GiB must not need a GiB of private memory.
 inline constexpr std::size_t part_bytes = std::size_t{1} << 20;

@@ -5,7 +5,7 @@
 namespace wherry::io {
 namespace {
 
-// libwherry.so, its interposers, libwherry_io.so and libwherry_run.so.
+// The code of libwherry.so, its interposers, libwherry_io.so and libwherry_run.so.
 constinit ModuleCode own_code;
 
 int note(dl_phdr_info* module, std::size_t, void*) {

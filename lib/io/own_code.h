@@ -1,4 +1,4 @@
-// Which code is Wherry's own. Its calls go to the C library unchanged.
+// Tells which code is Wherry's own. Its calls go to the C library unchanged.
 #pragma once
 
 #include <link.h>
@@ -9,11 +9,11 @@
 
 namespace wherry::io {
 
-// The executable segments of some loaded modules. Fixed memory, because calls are made before the
-// program's malloc works.
+// The executable segments of some loaded modules, in an array of fixed size, because calls are made
+// before the program's malloc works.
 class ModuleCode {
  public:
-  // What dl_iterate_phdr() passes. Segments for which there is no room are left out.
+  // Adds a module of dl_iterate_phdr(). Segments beyond the array's size are left out.
   void add(const dl_phdr_info& module);
   bool contains(const void* address) const;
 
@@ -26,8 +26,7 @@ class ModuleCode {
   std::size_t count_ = 0;
 };
 
-// Whether the code at this address belongs to a library of Wherry's. False until they have been
-// found.
+// Whether the address is in the code of a library of Wherry's. False until find_own_code().
 bool is_own_code(const void* address);
 // Finds where the libraries lie. Call it once, before the program has threads.
 void find_own_code();

@@ -41,10 +41,10 @@ std::size_t cut(const iovec* pieces, std::size_t count, std::size_t skip, std::s
 
 OwnPieces::OwnPieces(std::size_t count, std::size_t bytes, std::size_t further) : room_(bytes) {
   const std::size_t arrays = (2 * count + further) * sizeof(iovec);
-  // Before each piece there may be a gap, for its place within the page.
+  // Before each piece there may be a gap, which gives it the right place within its page.
   const std::size_t all = arrays + bytes + (count + 1) * impl::page_size;
   const int errno_before = errno;
-  // Without a reservation: Linux creates only the pages that are used.
+  // No memory is reserved: Linux creates only the pages that are used.
   void* const memory = ::mmap(nullptr, all, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   errno = errno_before;

@@ -1,5 +1,5 @@
-// Functions that take the names of files. Those of <unistd.h> that transfer a file's bytes have
-// files of their own.
+// Wrappers of functions that take names of files. Those of functions in <unistd.h> that transfer a
+// file's bytes are in other files.
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,8 +14,8 @@
 
 namespace wherry::io {
 
-// Opened. `mode` is passed as any further argument is, in a register; its value is whatever is
-// there if the caller has passed none.
+// Functions that open files. `mode` is in a register, as any further argument is; if the caller has
+// passed none, its value is arbitrary.
 WHERRY_IO_SERVED(int, open, (const char* path, int flags, mode_t mode), (path, flags, mode),
                  text(path))
 WHERRY_IO_SERVED(int, open64, (const char* path, int flags, mode_t mode), (path, flags, mode),
@@ -36,7 +36,7 @@ WHERRY_IO_SERVED(FILE*, fopen, (const char* path, const char* mode), (path, mode
 WHERRY_IO_SERVED(FILE*, fopen64, (const char* path, const char* mode), (path, mode), text(path))
 WHERRY_IO_SERVED(DIR*, opendir, (const char* path), (path), text(path))
 
-// Created and removed.
+// Functions that create and remove files.
 WHERRY_IO_SERVED(int, mkdir, (const char* path, mode_t mode), (path, mode), text(path))
 WHERRY_IO_SERVED(int, mkdirat, (int at, const char* path, mode_t mode), (at, path, mode),
                  text(path))
@@ -53,7 +53,7 @@ WHERRY_IO_SERVED(int, unlinkat, (int at, const char* path, int flags), (at, path
                  text(path))
 WHERRY_IO_SERVED(int, remove, (const char* path), (path), text(path))
 
-// Two names.
+// Functions that take two names.
 WHERRY_IO_SERVED(int, rename, (const char* from, const char* to), (from, to), text(from), text(to))
 WHERRY_IO_SERVED(int, renameat, (int from_at, const char* from, int to_at, const char* to),
                  (from_at, from, to_at, to), text(from), text(to))
@@ -68,7 +68,7 @@ WHERRY_IO_SERVED(int, symlink, (const char* target, const char* path), (target, 
 WHERRY_IO_SERVED(int, symlinkat, (const char* target, int at, const char* path), (target, at, path),
                  text(target), text(path))
 
-// Changed.
+// Functions that change files and the folder.
 WHERRY_IO_SERVED(int, chdir, (const char* path), (path), text(path))
 WHERRY_IO_SERVED(int, chmod, (const char* path, mode_t mode), (path, mode), text(path))
 WHERRY_IO_SERVED(int, fchmodat, (int at, const char* path, mode_t mode, int flags),
@@ -92,7 +92,7 @@ WHERRY_IO_SERVED(int, utimensat, (int at, const char* path, const timespec* time
 WHERRY_IO_SERVED(int, futimens, (int file, const timespec* times), (file, times),
                  in(times, 2 * sizeof *times))
 
-// Asked about.
+// Functions that query files.
 WHERRY_IO_SERVED(int, access, (const char* path, int mode), (path, mode), text(path))
 WHERRY_IO_SERVED(int, faccessat, (int at, const char* path, int mode, int flags),
                  (at, path, mode, flags), text(path))
@@ -113,7 +113,7 @@ WHERRY_IO_SERVED(int, fstatat64, (int at, const char* path, struct stat* about, 
 WHERRY_IO_SERVED(int, statx,
                  (int at, const char* path, int flags, unsigned mask, struct statx* about),
                  (at, path, flags, mask, about), text(path), out(about))
-// Of programs that were linked with glibc before 2.33.
+// Functions that programs linked with glibc before 2.33 call.
 WHERRY_IO_SERVED(int, __xstat, (int version, const char* path, struct stat* about),
                  (version, path, about), text(path), out(about))
 WHERRY_IO_SERVED(int, __xstat64, (int version, const char* path, struct stat* about),

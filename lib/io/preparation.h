@@ -1,8 +1,8 @@
 // What the wrappers know of managed memory, through the library's hooks. Where Linux does not serve
-// faults inside system calls, makes the memory that is passed to a call accessible before the call,
-// and repeats the call if a device took a page away in between. Costs one load of a pointer until
-// libwherry attaches itself, and a few loads afterwards. No locks and no heap memory: callable from
-// signal handlers. errno changes only as the real call changes it.
+// faults inside system calls, makes the memory that is passed to a call accessible before it, and
+// repeats the call if a device took a page away in between. Costs one load until libwherry attaches
+// itself, then a few loads. Takes no locks and no heap memory: callable from signal handlers. Only
+// the real call changes errno.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,17 +24,17 @@ namespace wherry::io {
 
 using Access = impl::SystemCallAccess;
 
-// Null: libwherry has not attached itself.
+// Null until libwherry attaches itself.
 extern constinit std::atomic<const impl::SystemCallHooks*> attached_hooks;
 extern constinit std::atomic<bool> is_preparing;
 
-// Uses the hooks from now on, and prepares calls' memory or not.
+// Uses the hooks from now on. `is_to_prepare`: calls' memory is to be prepared.
 void attach(const impl::SystemCallHooks* hooks, bool is_to_prepare);
 // Whether calls' memory is to be prepared. False before libwherry has attached itself.
 inline bool prepares() {
   return is_preparing.load(std::memory_order_relaxed);
 }
-// Whether managed memory may begin there. False before libwherry has attached itself.
+// Whether managed memory may begin at `start`. False until libwherry attaches itself.
 inline bool may_be_managed(const void* start) {
   const impl::SystemCallHooks* const hooks = attached_hooks.load(std::memory_order_acquire);
   return hooks != nullptr && hooks->may_begin_at(start);
@@ -47,12 +47,12 @@ inline bool may_be_managed(const void* start) {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return bytes - 1 < impl::page_size && ((here ^ first) | (here ^ last)) < impl::page_size;
 }
-// Numbers of pages that the calling thread has found readable, each at its number modulo the size.
-// One word for each, for signal handlers. 0: none.
+// The numbers of pages that the calling thread has found readable, each at its number modulo the
+// size; 0 means none. Each is one word, so that a signal handler may change it.
 using ReadablePages = std::array<std::uintptr_t, 16>;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ReadablePages readable_pages;
-// Whether all pages of the range are among them. Who unmaps or protects a page and then passes an
-// array there gets SIGSEGV instead of EFAULT.
+// Whether all pages of the range are in readable_pages. A program that unmaps or protects a page
+// and then passes an array in that page gets SIGSEGV instead of EFAULT.
 [[gnu::always_inline]] inline bool is_on_readable_pages(const void* start, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t last_page = (first + bytes - 1) / impl::page_size;
@@ -62,15 +62,15 @@ using ReadablePages = std::array<std::uintptr_t, 16>;
     if (page++ == last_page) return true;
   return false;
 }
-// Whether the caller may read an array, or a header, that the program passed to a call. If not, the
-// call goes to the kernel unchanged, which rejects the pointer.
+// Whether this library may read an array, or a header, that the program passed to a call. If not,
+// the call goes to Linux unchanged, which rejects the pointer.
 bool is_readable(const void* start, std::size_t bytes);
-// The same for an array of pieces that Linux accepts.
+// Like is_readable(), for an array whose number of pieces Linux accepts.
 bool is_array(const iovec* pieces, std::size_t count);
 
 // How many bytes at `start` are managed memory, up to the first that is not.
 std::size_t managed_bytes(const void* start, std::size_t bytes);
-// Whether managed memory begins there, in the start of any piece of an array.
+// Whether managed memory begins at `start`, or at the start of any piece of the array.
 bool is_managed(const void* start, std::size_t bytes);
 inline bool is_any_managed(const iovec* pieces, std::size_t count) {
   const impl::SystemCallHooks* const hooks = attached_hooks.load(std::memory_order_acquire);
@@ -82,9 +82,9 @@ inline bool is_any_managed(const iovec* pieces, std::size_t count) {
            is_managed(piece.iov_base, piece.iov_len);
   });
 }
-// Access the managed memory in a range; in an array and in all pieces that it lists; in a message's
-// header and in all that it refers to. `access`: whether the kernel only reads that memory or may
-// also write to it. Each returns whether there is any managed memory.
+// Access the managed memory in: a range; an array and all its pieces; a message's header and all
+// that it refers to. `access`: whether Linux only reads the memory or may also write to it. Each
+// returns whether there is any managed memory.
 bool prepare(const void* start, std::size_t bytes, Access access);
 bool prepare_pieces(const iovec* pieces, std::size_t count, Access access);
 bool prepare_message(const msghdr& header, Access access);
@@ -95,7 +95,7 @@ inline constexpr int attempts_max = 1000;
 
 // Counts a call that ends in EFAULT on managed memory.
 void note_refused();
-// How many were counted in this process.
+// How many such calls there were in this process.
 std::uint64_t refused_calls();
 
 // Whether a function that sets errno has failed.
@@ -107,8 +107,8 @@ bool has_failed(Result result) {
     return result == -1;
 }
 
-// Returns what call() returns. If calls' memory is to be prepared: while call() fails with EFAULT
-// and prepare_all() found managed memory, both are repeated, so that there are at most `attempts`.
+// Returns what call() returns. If calls' memory is prepared, prepare_all() comes before, and both
+// are repeated, up to `attempts` times, while call() fails with EFAULT and there is managed memory.
 template <typename PrepareAll, typename Call>
 auto call_prepared(const PrepareAll& prepare_all, const Call& call, int attempts = attempts_max) {
   if (!prepares()) return call();

@@ -1,5 +1,5 @@
-// Functions that start programs. Linux reads the names, the arguments and the environment, which
-// are texts and arrays of them. They change nothing when they fail.
+// Wrappers of functions that start programs. Linux reads the name, the arguments and the
+// environment: texts, and arrays of texts. The functions change nothing when they fail.
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -21,7 +21,7 @@ bool prepare_texts(Texts texts) {
   return managed;
 }
 
-// Arguments and environment may be anywhere, so all of them are looked at.
+// Arguments and environment may be in any memory, so all texts are prepared.
 template <Name name, typename... Arguments>
 int start_program(const char* path, Texts arguments, Texts environment, Arguments... given) {
   const auto real = Real<name, int(Arguments...)>::get();
@@ -34,7 +34,7 @@ int start_program(const char* path, Texts arguments, Texts environment, Argument
       [&] { return real(given...); });
 }
 
-// These return the error.
+// The posix_spawn functions return the error.
 template <Name name>
 int spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
           const posix_spawnattr_t* attributes, Texts arguments, Texts environment) {
@@ -43,8 +43,9 @@ int spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* ac
   if (!prepares()) return real(process, path, actions, attributes, arguments, environment);
   const int errno_before = errno;
   int error = 0;
-  // The C library blocks all signals until it has stored the number and the child has gone, so a
-  // fault that a signal handler serves would end the program.
+  // The C library blocks all signals until it has stored the process id and the child has called
+  // exec. A fault that a signal handler serves would end the program then, so the id goes into
+  // memory of this function.
   pid_t own_process = 0;
   (void)call_prepared(
       [&] {
@@ -74,7 +75,7 @@ int io_posix_spawn(pid_t*, const char*, const posix_spawn_file_actions_t*, const
 int io_posix_spawnp(pid_t*, const char*, const posix_spawn_file_actions_t*,
                     const posix_spawnattr_t*, Texts, Texts) WHERRY_IO_STANDS_FOR("posix_spawnp");
 
-// They run the shell, which gets the text as an argument.
+// These run the shell, which gets the text as an argument.
 WHERRY_IO_SERVED(int, system, (const char* command), (command), text(command))
 WHERRY_IO_SERVED(FILE*, popen, (const char* command, const char* mode), (command, mode),
                  text(command))

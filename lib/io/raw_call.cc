@@ -1,7 +1,7 @@
-// syscall(): a system call of which only the number is known. What it uses is not known either, so
-// it is repeated after EFAULT, and each argument that is an address in managed memory is accessed
-// before: std::atomic's waits are such calls. Calls of Wherry's libraries concern managed memory on
-// purpose.
+// syscall(): only the number of the system call is known, not what memory it uses. So each argument
+// that is an address in managed memory is accessed before, and the call is repeated after EFAULT.
+// For example, std::atomic's waits are such calls. Calls of Wherry's own libraries go through
+// unchanged.
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -20,17 +20,17 @@ using Word = unsigned long;
 using Arguments = std::array<Word, 6>;
 using Syscall = long(long, Word, Word, Word, Word, Word, Word);
 
-// Linux uses at least as much of most of what it gets.
+// Most system calls use at least as many bytes at an address that they get.
 constexpr std::size_t least_bytes = 8;
 
 const void* pointer_in(Word word) {
   return reinterpret_cast<const void*>(word);
 }
 
-// Of larger numbers it is not likely that they are lengths.
+// Larger numbers are probably not lengths.
 constexpr Word length_max = Word{16} << 20;
 
-// The next argument is the length, if it is any of them.
+// If an argument is an address, its length, if there is one, is the next argument.
 bool prepare_arguments(const Arguments& arguments) {
   bool managed = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -46,7 +46,7 @@ bool prepare_arguments(const Arguments& arguments) {
                        [&] { return real(number, a[0], a[1], a[2], a[3], a[4], a[5]); });
 }
 
-// Calls about the place of pages, which take addresses and access nothing there, or little.
+// Calls about the place of pages take addresses, and access little or no memory there.
 bool is_about_pages(long number) {
   constexpr std::array numbers{SYS_mbind,   SYS_get_mempolicy, SYS_move_pages, SYS_madvise,
                                SYS_mincore, SYS_munmap,        SYS_mprotect};
@@ -55,7 +55,7 @@ bool is_about_pages(long number) {
 
 }  // namespace
 
-// The real function takes any number of arguments, in registers, and reads all of them.
+// The real function takes any number of arguments, in registers, and reads all registers.
 long io_syscall(long, Word, Word, Word, Word, Word, Word) WHERRY_IO_STANDS_FOR("syscall");
 
 long io_syscall(long number, Word a, Word b, Word c, Word d, Word e, Word f) {

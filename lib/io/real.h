@@ -1,5 +1,5 @@
-// The functions that this library interposes on: the next definition of the name after this library
-// in the dynamic linker's order.
+// The functions that this library's wrappers replace: the next definition of the name after this
+// library in the dynamic linker's order.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,9 +21,9 @@ Name(const char (&)[size]) -> Name<size>;
 template <Name name, typename Function>
 class Real {
  public:
-  // Never null: the caller was linked against this name.
+  // Never null, because the caller was linked against this name.
   static Function* get() { return at_load_ != nullptr ? at_load_ : find(); }
-  // Whether get() does without dlsym().
+  // Whether get() needs no dlsym().
   static bool is_found() { return at_load_ != nullptr; }
 
  private:

@@ -5,7 +5,7 @@
 namespace wherry::io {
 namespace {
 
-// The text with its end, or as much of it as is managed memory.
+// The length of the text with its final zero, or of its part in managed memory.
 std::size_t text_bytes(const Used& used) {
   const std::size_t managed = managed_bytes(used.start, used.bytes);
   const std::size_t length = ::strnlen(static_cast<const char*>(used.start), managed);

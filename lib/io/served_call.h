@@ -1,7 +1,7 @@
-// Calls of which it is enough that their memory is accessible: where Linux does not serve faults
-// inside system calls, the wrapper accesses what the call uses, and repeats the call after EFAULT.
-// Fit for calls that have changed nothing when they return EFAULT. A call that uses no managed
-// memory costs a load and a comparison for each pointer.
+// Calls that only need their memory to be accessible: where Linux does not serve faults inside
+// system calls, the wrapper accesses what the call uses, and repeats the call after EFAULT. This is
+// right for calls that have changed nothing when they return EFAULT. A call without managed memory
+// costs a load and a comparison for each pointer.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Used in(const T* object) {
 inline Used in(const void* start, std::size_t bytes) {
   return {start, bytes, Access::read};
 }
-// Linux writes there, and may read there.
+// Linux writes the object, or the bytes, and may read them.
 template <typename T>
 Used out(T* object) {
   return {object, sizeof *object, Access::write};
@@ -40,13 +40,13 @@ Used out(T* object) {
 inline Used out(void* start, std::size_t bytes) {
   return {start, bytes, Access::write};
 }
-// Linux reads a text.
+// Linux reads a text that ends with a zero byte.
 inline Used text(const char* start) {
-  constexpr std::size_t text_max = 128 << 10;  // of an argument of a program
+  constexpr std::size_t text_max = 128 << 10;  // the most that an argument of a program has
   return {start, text_max, Access::read, /*is_text=*/true};
 }
 
-// Accesses these pieces. Returns whether there is any managed memory.
+// Accesses these pieces. Returns whether any of them is managed memory.
 bool prepare_used(std::initializer_list<Used> used);
 
 template <typename Result, typename Call>
@@ -54,7 +54,7 @@ template <typename Result, typename Call>
   return call_prepared([&] { return prepare_used(used); }, call);
 }
 
-// Calls the real function of this name.
+// Calls the real function, with its memory prepared if necessary.
 template <Name name, typename Result, typename... Arguments>
 Result served(std::initializer_list<Used> used, Arguments... arguments) {
   const auto real = Real<name, Result(Arguments...)>::get();
@@ -66,8 +66,8 @@ Result served(std::initializer_list<Used> used, Arguments... arguments) {
 
 }  // namespace wherry::io
 
-// Defines the wrapper of a function of the C library. `parameters` and `arguments` are in
-// parentheses; the rest says what the call uses.
+// Defines the wrapper of a C library function. `parameters` and `arguments` are in parentheses;
+// further arguments say what the call uses.
 #define WHERRY_IO_PASSED(...) __VA_ARGS__
 #define WHERRY_IO_SERVED(Result, name, parameters, arguments, ...)                         \
   Result io_##name parameters WHERRY_IO_STANDS_FOR(#name);                                 \

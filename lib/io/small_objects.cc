@@ -1,5 +1,5 @@
-// Functions that pass small objects to Linux or get some from it. What can be got only once goes
-// through an object of the wrapper.
+// Wrappers of functions that pass small objects to Linux or get some from it. Results that can be
+// got only once go through an object of the wrapper.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,7 +28,7 @@
 namespace wherry::io {
 namespace {
 
-// Linux answers to a request as much as its number says, and older requests need little.
+// The request's number has the size of the answer; older requests have none, and need little.
 std::size_t answer_bytes(unsigned long request) {
   constexpr std::size_t of_older_requests = 64;
   return std::max<std::size_t>(_IOC_SIZE(request), of_older_requests);
@@ -98,7 +98,7 @@ WHERRY_IO_WITH_STAND_INS(ssize_t, splice,
                          (int from, off64_t* from_offset, int to, off64_t* to_offset,
                           std::size_t bytes, unsigned flags),
                          (from, from_offset, to, to_offset, bytes, flags))
-// Passed as any further argument is, in a register. Numbers are no addresses of managed memory.
+// Further arguments are in a register. If they are numbers, they are not managed addresses.
 WHERRY_IO_SERVED(int, ioctl, (int file, unsigned long request, void* argument),
                  (file, request, argument), out(argument, answer_bytes(request)))
 WHERRY_IO_SERVED(int, fcntl, (int file, int command, void* argument), (file, command, argument),
@@ -123,7 +123,7 @@ WHERRY_IO_SERVED(int, socketpair, (int domain, int type, int protocol, int* file
 
 int io_getsockopt(int, int, int, void*, socklen_t*) WHERRY_IO_STANDS_FOR("getsockopt");
 
-// Some options are cleared when they are read.
+// Some options are cleared when they are read, so the value goes through an own buffer.
 int io_getsockopt(int file, int level, int option, void* value, socklen_t* bytes) {
   const auto real = Real<"getsockopt", int(int, int, int, void*, socklen_t*)>::get();
   if (!concerns_answer(value, bytes)) return real(file, level, option, value, bytes);
@@ -144,7 +144,7 @@ int io_getsockopt(int file, int level, int option, void* value, socklen_t* bytes
 int io_accept(int, void*, socklen_t*) WHERRY_IO_STANDS_FOR("accept");
 int io_accept4(int, void*, socklen_t*, int) WHERRY_IO_STANDS_FOR("accept4");
 
-// A connection that was accepted is closed if its address cannot be stored.
+// Linux closes an accepted connection if it cannot store the address.
 int io_accept(int file, void* address, socklen_t* bytes) {
   const auto real = Real<"accept", Accept>::get();
   if (!concerns_answer(address, bytes)) return real(file, address, bytes);
@@ -158,7 +158,7 @@ int io_accept4(int file, void* address, socklen_t* bytes, int flags) {
                         address, bytes);
 }
 
-// Processes: what Linux says of a child's end it says once.
+// Processes. Linux reports a child's end only once.
 WHERRY_IO_WITH_STAND_INS(pid_t, wait, (int* status), (status))
 WHERRY_IO_WITH_STAND_INS(pid_t, waitpid, (pid_t child, int* status, int flags),
                          (child, status, flags))
@@ -169,7 +169,7 @@ WHERRY_IO_WITH_STAND_INS(pid_t, wait4, (pid_t child, int* status, int flags, rus
 WHERRY_IO_WITH_STAND_INS(int, waitid, (idtype_t kind, id_t child, siginfo_t* about, int flags),
                          (kind, child, about, flags))
 
-// Time. Linux stores how much is left when a signal has ended the sleep.
+// Time. Linux stores the time that is left if a signal has ended the sleep.
 WHERRY_IO_WITH_STAND_INS(int, nanosleep, (const timespec* length, timespec* rest), (length, rest))
 WHERRY_IO_WITH_STAND_INS(int, clock_nanosleep,
                          (clockid_t clock, int flags, const timespec* until, timespec* rest),
@@ -211,7 +211,7 @@ WHERRY_IO_SERVED(int, getentropy, (void* bytes, std::size_t count), (bytes, coun
 WHERRY_IO_SERVED(int, semop, (int set, sembuf* operations, std::size_t count),
                  (set, operations, count), in(operations, count * sizeof *operations))
 
-// Signals. sigaction() and the functions that wait for a signal have objects of their own.
+// Signals. sigaction() and the functions that wait for a signal pass Linux their own objects.
 WHERRY_IO_WITH_STAND_INS(int, sigprocmask, (int how, const sigset_t* mask, sigset_t* old),
                          (how, mask, old))
 WHERRY_IO_WITH_STAND_INS(int, sigaltstack, (const stack_t* stack, stack_t* old), (stack, old))

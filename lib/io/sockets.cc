@@ -16,13 +16,13 @@
 namespace wherry::io {
 namespace {
 
-// Whether memory is to be prepared for a call with this header, and the header can be read.
+// Whether memory is to be prepared for a call with this header, and the header is readable.
 bool is_readable_message(const msghdr* header) {
   return prepares() && is_readable(header, sizeof *header) &&
          is_array(header->msg_iov, header->msg_iovlen);
 }
 
-// Linux reads the pages after the call, too, until it says that it has sent them.
+// With MSG_ZEROCOPY Linux reads the pages after the call, too, until it reports them as sent.
 bool keeps_pages(int flags) {
   return (flags & MSG_ZEROCOPY) != 0;
 }
@@ -34,7 +34,7 @@ bool refers_to_managed(const msghdr& header) {
           is_any_managed(header.msg_iov, header.msg_iovlen));
 }
 
-// Whether any of the messages, or what one refers to, is managed memory that is to be prepared.
+// Whether any of the messages, or memory that one refers to, is managed and to be prepared.
 bool are_managed(const mmsghdr* messages, unsigned count) {
   if (!prepares() || !is_readable(messages, count * sizeof *messages)) return false;
   return may_be_managed(messages) ||
@@ -102,7 +102,7 @@ ssize_t io_sendmsg(int fd, const msghdr* header, int flags) {
     own.msg_iovlen = count;
     const ssize_t result = call_prepared([&] { return prepare_message(own, Access::read); },
                                          [&] { return real(fd, &own, flags); });
-    // Control data go with the first part.
+    // Control data are sent with the first part only.
     if (result > 0) own.msg_controllen = 0;
     return result;
   };
@@ -157,13 +157,13 @@ ssize_t io_recvmsg(int fd, msghdr* header, int flags) {
   };
   return fill(fd, header->msg_iov, header->msg_iovlen, at_file_position, FillCall(call));
 }
-// Several messages are one call after the other: what Linux has received before it finds that
-// memory is elsewhere would be lost.
+// Several messages are received by one call each: messages that Linux has received before it finds
+// that memory is absent would be lost.
 int io_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   const auto real = Real<"recvmmsg", int(int, mmsghdr*, unsigned, int, timespec*)>::get();
   if (!are_managed(messages, count)) return real(fd, messages, count, flags, timeout);
-  // MSG_WAITFORONE: only the first one is waited for. A time limit is looked at between two
-  // messages; here no other is waited for.
+  // With MSG_WAITFORONE, only the first message is waited for. Linux checks the time limit between
+  // messages; with a time limit, too, only the first is waited for.
   const bool waits_for_one = (flags & MSG_WAITFORONE) != 0 || timeout != nullptr;
   const int errno_before = errno;
   unsigned done = 0;

@@ -1,6 +1,6 @@
-// Small objects of a wrapper in the place of objects in managed memory, for what a call gets from
-// Linux only once, for calls that have changed something when Linux finds that it cannot store a
-// result, and for what the C library accesses while it blocks all signals.
+// Objects of a wrapper in the place of small objects in managed memory. They are for results that
+// Linux gives only once, for calls that have changed something before Linux finds that it cannot
+// store a result, and for objects that the C library accesses while it blocks all signals.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace wherry::io {
 
-// An argument that is no address.
+// An argument that is no address is passed on.
 template <typename T>
 class StandIn {
  public:
@@ -22,8 +22,8 @@ class StandIn {
   const T given_;
 };
 
-// The address of an object. For one in managed memory the call gets an object of the wrapper, whose
-// value the program's object gets at the end.
+// For the address of an object in managed memory, the call gets an object of the wrapper, whose
+// value is copied to the program's object at the end.
 template <typename T>
 class StandIn<T*> {
  public:
@@ -45,7 +45,7 @@ class StandIn<T*> {
   std::remove_const_t<T> own_{};
 };
 
-// Calls the real function of this name with objects of its own in place of the managed ones.
+// Calls the real function with stand-ins for the objects in managed memory.
 template <Name name, typename Result, typename... Arguments>
 Result call_with_stand_ins(Arguments... arguments) {
   const auto real = Real<name, Result(Arguments...)>::get();
@@ -56,8 +56,7 @@ Result call_with_stand_ins(Arguments... arguments) {
 
 }  // namespace wherry::io
 
-// Defines such a wrapper of a function of the C library. `parameters` and `arguments` are in
-// parentheses.
+// Defines a wrapper that uses stand-ins. `parameters` and `arguments` are in parentheses.
 #define WHERRY_IO_STAND_INS_PASSED(...) __VA_ARGS__
 #define WHERRY_IO_WITH_STAND_INS(Result, name, parameters, arguments)                              \
   Result io_##name parameters WHERRY_IO_STANDS_FOR(#name);                                         \

@@ -1,10 +1,10 @@
-// Functions of <stdio.h> that transfer bytes between a stream and the program's memory. A stream
-// copies what fits into its buffer in user mode. More than that it passes to Linux directly, by
-// internal calls that no wrapper sees. So here it goes through private memory of this library, in
-// parts, where Linux does not serve faults inside system calls.
+// Wrappers of functions of <stdio.h> that transfer bytes between a stream and memory. The C library
+// copies what fits into the stream's buffer in user mode. It passes more than that to Linux
+// directly, by internal calls that no wrapper sees. So where Linux does not serve faults inside
+// system calls, more goes through private memory of this library, in parts.
 //
-// fgets, getline, getc and the like take their bytes from the buffer alone. printf reads texts just
-// before it passes them on.
+// fgets, getline, getc and the like take bytes from the buffer alone. printf reads texts in user
+// mode just before it passes them on.
 #include <stdio.h>
 #include <stdio_ext.h>
 
@@ -24,10 +24,10 @@ namespace {
 using Read = std::size_t(void*, std::size_t, std::size_t, FILE*);
 using Write = std::size_t(const void*, std::size_t, std::size_t, FILE*);
 
-// Whole blocks of every file system, and little enough for the processor's cache.
+// Whole blocks of every file system, and little enough for a CPU's cache.
 constexpr std::size_t stream_part_bytes = std::size_t{128} << 10;
 
-// The other threads' calls wait until all parts are transferred.
+// Holds the stream's lock, so that other threads' calls wait until all parts are transferred.
 class StreamLock {
  public:
   explicit StreamLock(FILE* stream) : stream_(stream) {
@@ -43,14 +43,14 @@ class StreamLock {
   FILE* const stream_;
 };
 
-// Whether Linux may get the address. A stream that has no buffer yet has no size.
+// Whether Linux may get the address. A stream without a buffer yet has the size 0.
 bool may_reach_linux(const void* memory, std::size_t bytes, FILE* stream) {
   return prepares() && may_be_managed(memory) && is_managed(memory, bytes) &&
          bytes >= ::__fbufsize(stream);
 }
 
-// Calls transfer(memory, bytes) for one part after the other, until one transfers less. `collect`:
-// the call reads the memory. Returns how many bytes were transferred.
+// Calls transfer(memory, bytes) for one part after the other, until one transfers less. `collect`
+// says that the call reads the memory. Returns how many bytes were transferred.
 template <typename Transfer>
 std::size_t in_parts(void* memory, std::size_t bytes, bool collect, const Transfer& transfer) {
   const iovec piece{memory, bytes};
@@ -127,7 +127,7 @@ std::size_t io_fread_chk(void* memory, std::size_t room, std::size_t size, std::
   std::size_t bytes = 0;
   if (!__builtin_mul_overflow(size, count, &bytes) && bytes <= room)
     return io_fread(memory, size, count, stream);
-  // The real function ends the program.
+  // The buffer is too small: the real function ends the program.
   return Real<"__fread_chk", std::size_t(void*, std::size_t, std::size_t, std::size_t,
                                          FILE*)>::get()(memory, room, size, count, stream);
 }

@@ -15,25 +15,24 @@
 namespace wherry::io {
 namespace {
 
-// Whether a call for the rest of a transfer neither waits nor raises a signal, so that it only
-// finds out whether Linux has stopped at a page that is elsewhere. Linux may stop anywhere in a
-// page, because the page may leave while Linux copies into it. `at`: where the rest begins. A
-// file's size is taken as a promise of data: files of /proc have none, and a read of some waits for
-// news.
+// Whether a call for the rest of a transfer, which begins at `at`, neither waits nor raises a
+// signal, so that it only finds out whether Linux has stopped at an absent page. Linux may stop
+// anywhere in a page, because the page may leave while Linux copies into it. Only a file with a
+// size is read on: files of /proc have none, and reads of some of them wait for news.
 bool may_go_on(int fd, off64_t at, Access access) {
   struct stat about;
   if (at < 0 || ::fstat(fd, &about) != 0) return false;
   if (S_ISBLK(about.st_mode)) return true;
   if (!S_ISREG(about.st_mode)) return false;
   if (access == Access::write) return at < about.st_size;
-  // At the greatest size of a file Linux sends SIGXFSZ. What is appended begins at the file's end.
+  // Linux sends SIGXFSZ at the greatest permitted size. Appended bytes begin at the file's end.
   rlimit64 limit;
   return ::getrlimit64(RLIMIT_FSIZE, &limit) == 0 &&
          static_cast<rlim64_t>(std::max<off64_t>(at, about.st_size)) < limit.rlim_cur;
 }
 
-// Whether a call at the file's position may claim its stretch: not what is appended, and not files
-// without a size, as in /proc, whose positions may have another meaning.
+// Whether a call at the file's position may claim its stretch: not if it appends, and not in a file
+// without a size, as in /proc, whose position may have another meaning.
 bool may_claim(int fd, const struct stat& about, Access access) {
   if (!S_ISBLK(about.st_mode) && about.st_size == 0) return false;
   if (access == Access::write) return true;

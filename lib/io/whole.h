@@ -1,5 +1,5 @@
-// Calls that Linux ends early at a page that is elsewhere. A regular file's bytes are all there, so
-// programs rely on whole counts: the rest is called for again.
+// Calls that Linux ends early at a page that is absent. All bytes of a regular file are there, so
+// programs rely on whole counts: further calls transfer the rest.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,13 +13,13 @@
 
 namespace wherry::io {
 
-// Makes the call once, with prepared pieces. `access`: what Linux does with them. Requires:
+// Makes the call once, with prepared pieces. `access` says what Linux does with them. Requires:
 // is_array(pieces, count).
 ssize_t call_with_pieces(const iovec* pieces, std::size_t count, off64_t offset, Access access,
                          const FillCall& call);
-// The same for a regular file or a block device, of which `about` is the status: repeats the call
-// until all bytes are transferred, the file has no more, Linux transfers none, or it fails. Returns
-// what one call would return.
+// Like call_with_pieces(), for a regular file or block device with the status `about`: repeats the
+// call until all bytes are transferred, the file has no more, Linux transfers none, or it fails.
+// Returns what one call would return.
 ssize_t call_for_whole(int fd, const struct stat& about, const iovec* pieces, std::size_t count,
                        off64_t offset, Access access, const FillCall& call);
 

@@ -1,6 +1,6 @@
-// Functions that take bytes from memory for a file or a pipe, and the one that takes bytes from
-// another process for memory: whoever calls it again gets them again. Linux finds the memory where
-// it serves faults inside system calls; elsewhere the memory is prepared.
+// Wrappers of functions that write bytes from memory to a file or a pipe, and of the one that reads
+// another process's memory: if it is called again it gets the bytes again. Where Linux does not
+// serve faults inside system calls, the memory is prepared.
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace wherry::io {
 namespace {
 
-// `call`: as drain() gets it.
+// `call` is what drain() gets.
 template <typename Call>
 [[gnu::noinline]] ssize_t write_managed(int fd, const void* buffer, std::size_t bytes,
                                         off64_t offset, const Call& call) {
@@ -30,7 +30,7 @@ bool is_to_be_drained(const void* buffer, std::size_t bytes) {
 template <Name name>
 ssize_t write_at(int fd, const void* buffer, std::size_t bytes, off_t offset) {
   const auto real = Real<name, ssize_t(int, const void*, std::size_t, off_t)>::get();
-  // Linux refuses a negative offset.
+  // Linux refuses a negative offset, so the real function gets it.
   if (offset < 0 || !is_to_be_drained(buffer, bytes)) return real(fd, buffer, bytes, offset);
   return write_managed(fd, buffer, bytes, offset,
                        [&](const iovec* pieces, std::size_t, off64_t at) {
@@ -38,13 +38,13 @@ ssize_t write_at(int fd, const void* buffer, std::size_t bytes, off_t offset) {
                        });
 }
 
-// Whether an array goes to Linux unchanged. Arrays that are managed memory themselves are prepared.
+// Whether an array needs drain(). An array that is itself in managed memory does, too.
 bool is_to_be_drained(const iovec* pieces, std::size_t count) {
   return prepares() && is_array(pieces, count) &&
          (may_be_managed(pieces) || is_any_managed(pieces, count));
 }
 
-// `flags`: the last argument of the newer functions, which write at the file's position if the
+// `flags` is the last argument of the newer functions, which write at the file's position if the
 // offset is -1.
 template <Name name, typename... Flags>
 ssize_t write_pieces_at(int fd, const iovec* pieces, int count, off64_t offset, Flags... flags) {
@@ -128,7 +128,7 @@ ssize_t io_process_vm_readv(pid_t process, const iovec* to, unsigned long to_cou
     const bool managed = prepare(from, from_count * sizeof *from, Access::read);
     return prepare_pieces(to, to_count, Access::write) || managed;
   };
-  // The memory of this process may be both.
+  // The process may read its own memory, so that both sides are managed.
   if (process == ::getpid() && is_any_managed(from, from_count))
     return call_prepared(
         [&] {
@@ -136,7 +136,7 @@ ssize_t io_process_vm_readv(pid_t process, const iovec* to, unsigned long to_cou
           return prepare_pieces(from, from_count, Access::read) || managed;
         },
         call);
-  // What the other process has cannot be prepared here.
+  // The other process's memory cannot be prepared, so EFAULT may be final.
   constexpr int attempts = 3;
   return call_prepared(prepare_all, call, attempts);
 }

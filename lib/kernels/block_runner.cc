@@ -22,8 +22,8 @@ constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 // compete for the same lines of the cache.
 constexpr std::size_t stack_colors = 31;
 constexpr std::size_t color_bytes = 128;
-// At the end of each stack. Pages without access would cost two mappings for each thread, of which
-// Linux permits 65,530.
+// Written at each stack's end, to detect overflows. Guard pages would cost two mappings for each
+// thread, and Linux permits a process 65,530.
 constexpr std::uint64_t stack_mark = 0x5745484652524559;
 
 constexpr unsigned threads_max = 1024;  // of a block
@@ -70,7 +70,7 @@ BlockRunner& BlockRunner::of_this_thread() {
 
 void BlockRunner::prepare(std::size_t threads) {
   if (threads <= threads_.size()) return;
-  // One more at the beginning, so that a thread that leaves the first stack is found, too.
+  // One more stack, before the first, so that an overflow of the first is found, too.
   stacks_ = Mapping::zeroed((threads + 1) * stack_bytes);
   threads_ = std::vector<Thread>(threads);
   warps_ = std::vector<Warp>((threads + warp_lanes - 1) / warp_lanes);
@@ -129,7 +129,7 @@ void BlockRunner::run_threads() {
 void BlockRunner::check_stack(const Thread& thread) const {
   std::uint64_t mark = 0;
   std::memcpy(&mark, thread.stack, sizeof mark);
-  // A frame may jump over the mark, and is then seen while its thread waits.
+  // A large frame may skip the mark. Its address shows the overflow when its thread waits.
   const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
   if (mark == stack_mark && here > thread.stack) return;
   wherryKernelFailed(fmt::format("kernel {}: a thread needs more than the {} KiB of stack that "

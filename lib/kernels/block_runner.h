@@ -1,5 +1,5 @@
-// Runs the threads of one block as fibers of one worker, so that they can wait for each other:
-// barriers of the block, and barriers and exchanges of a warp. One object for each worker, which
+// Runs the threads of one block of a CUDA kernel as fibers of one worker, so that they can wait at
+// barriers of the block, and at barriers and exchanges of a warp. Each worker has one object, which
 // keeps the stacks. It knows nothing of kernels but their function.
 //
 // A thread runs until it waits. Then the thread that could go on first does. So no order is
@@ -28,11 +28,11 @@ class BlockRunner {
   // See kernel_code.h. Throws std::system_error if there is no memory for the stacks.
   void run(const wherryKernelBlock& block, void (*function)(void*), void* closure);
 
-  // Whether a block of threads that can wait runs.
+  // Whether a block runs whose threads can wait.
   bool is_running() const { return current_ != nullptr; }
 
   unsigned block_barrier(int predicate, int* all);
-  // The same for all blocks of a cooperative launch.
+  // A barrier of all blocks of a cooperative launch.
   void grid_barrier();
   void warp_barrier(unsigned mask);
   // `size`: of the tile, in threads; a power of two, several warps.
@@ -53,12 +53,12 @@ class BlockRunner {
     wherryKernelThread visible{};
     Fiber fiber;
     State state = State::ended;
-    unsigned mask = 0;            // of the warp barrier where it waits; the active lanes
+    unsigned mask = 0;            // lanes of its warp barrier, or the active lanes
     const void* place = nullptr;  // where it asks for active lanes
     Thread* next = nullptr;       // in the list that it is in
     std::byte* stack = nullptr;
   };
-  // First in, first out.
+  // A list of threads: first in, first out.
   class List {
    public:
     void push(Thread& thread);
@@ -76,7 +76,7 @@ class BlockRunner {
   };
   struct Warp {
     unsigned live = 0;        // lanes that have not ended
-    unsigned running = 0;     // of them, those that do not wait
+    unsigned running = 0;     // those of them that do not wait
     unsigned at_barrier = 0;  // lanes at a warp barrier
     unsigned asking = 0;      // lanes that ask for active lanes
     // Of the tile whose first warp this is: its threads, and how many of them wait; 0: none.
@@ -97,10 +97,10 @@ class BlockRunner {
   void release_warp(Warp& warp, std::size_t first, unsigned mask, const Thread* self);
   // Makes the threads of a tile ready if all that have not ended wait. Returns whether it did.
   bool release_tile(std::size_t first, unsigned size, const Thread* self);
-  // If no lane of the warp can go on without it, answers those that ask for active lanes.
+  // Answers the lanes that ask for active lanes, if all others of the warp wait or have ended.
   void answer_active_lanes(Warp& warp, std::size_t first, const Thread* self);
   void make_ready(Thread& thread);
-  // Goes on with the thread that has been ready for longest; with the worker if all have ended.
+  // Leaves `fiber` for the thread that is ready for longest; for the worker if all have ended.
   void switch_from(Fiber& fiber);
   [[noreturn]] void report_deadlock();
 
@@ -119,7 +119,7 @@ class BlockRunner {
   unsigned live_ = 0;
   unsigned waiting_ = 0;   // at the block barrier
   unsigned at_tiles_ = 0;  // threads at barriers of tiles
-  unsigned count_ = 0;     // of predicates of those that wait
+  unsigned count_ = 0;     // true predicates of those that wait
   unsigned last_count_ = 0;
   bool last_all_ = false;
   // The threads at the block barrier wait for other blocks, too.

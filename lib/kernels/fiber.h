@@ -1,4 +1,4 @@
-// A stack and a place to go on: what one thread of a block needs to wait for others. Boost.Context
+// A fiber: a stack and a place to continue, with which a thread of a block can wait. Boost.Context
 // switches between fibers of one worker.
 #pragma once
 
@@ -22,8 +22,8 @@ class Fiber {
   void switch_to(Fiber& next) {
     came_from(boost::context::detail::jump_fcontext(next.context_, this));
   }
-  // To be called first in a body, and with what a switch returns: stores where the fiber that was
-  // left goes on.
+  // Call this first in a body, and with what a switch returns: stores where the left fiber
+  // continues.
   static void came_from(boost::context::detail::transfer_t from) {
     static_cast<Fiber*>(from.data)->context_ = from.fctx;
   }

@@ -8,26 +8,26 @@
 
 namespace wherry::impl {
 
-// In memory that all workers of the device share.
+// Lies in memory that all workers of the device share.
 class GridBarrier {
  public:
-  // 0: the launch is not cooperative. At most 65,535.
+  // At most 65,535 blocks; 0 if the launch is not cooperative.
   explicit GridBarrier(std::uint32_t blocks = 0) : counts_(blocks) {}
 
   // Waits until every block that has not ended is here.
   void wait();
-  // The calling worker's block has ended.
+  // Called when the calling worker's block has ended.
   void leave();
 
  private:
   void release();
 
-  // Blocks that have not ended, and above, from bit 16, those of them that are here.
+  // Bits 0 to 15: blocks that have not ended. Bits 16 to 31: those of them that wait.
   std::atomic<std::uint32_t> counts_;
   std::atomic<std::uint32_t> round_{0};  // changes when all are here
 };
 
-// The barrier of the launch whose block the calling worker runs; null: it is not cooperative.
+// The barrier of the launch whose block the calling worker runs; null if it is not cooperative.
 GridBarrier*& grid_barrier_of_this_thread();
 
 }  // namespace wherry::impl

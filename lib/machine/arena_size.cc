@@ -26,12 +26,12 @@ std::uint64_t fixed_bytes(int processors) {
 // The bookkeeping of an arena takes less than this part of its size.
 constexpr std::uint64_t bookkeeping_part = 128;
 
-// Whole GiB, or whole blocks of less.
+// Rounds down to whole GiB; less than 1 GiB to whole blocks.
 std::size_t round_to_arena(std::uint64_t bytes) {
   return static_cast<std::size_t>(round_down(bytes, bytes >= gib ? gib : block_size));
 }
 
-// The largest arena that fits; less than min_arena_bytes: none does.
+// The largest arena that fits; if it is less than min_arena_bytes, none does.
 std::size_t largest_that_fits(std::uint64_t available, int processors) {
   const std::uint64_t fixed = fixed_bytes(processors);
   if (available <= fixed) return 0;

@@ -1,6 +1,6 @@
-// How large the arena is: as WHERRY_ARENA says, or as the machine and the limits of the process
-// permit. Chosen once, at initialization. Pure functions: tests describe limits that they do not
-// have.
+// Chooses the arena's size, once, at initialization: as WHERRY_ARENA says, or as the machine and
+// the limits of the process permit. Pure functions, so that tests can describe limits that they do
+// not have.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@ struct ArenaSurroundings {
   std::uint64_t memory_bytes = 0;  // of the machine
   int processors = 1;
   std::uint64_t file_size_limit = 0;      // os/process/resource_limits.h; ~0: none
-  std::uint64_t address_space_limit = 0;  // likewise
+  std::uint64_t address_space_limit = 0;  // ~0: none
   std::uint64_t address_space_in_use = 0;
 };
 
-// Bytes, or one error line without a newline that names the limit, its value, and the size needed.
+// A size in bytes, or one error line without a newline that names the limit, its value, and the
+// size needed.
 using ArenaSize = std::variant<std::size_t, std::string>;
 ArenaSize choose_arena_size(std::string_view text, const ArenaSurroundings& surroundings);
 

@@ -1,5 +1,5 @@
-// How memory is copied ahead of its use: by how many threads, and into pages of which size. From
-// the environment to a value or one line that says what is wrong; no system calls.
+// Settings for copying memory ahead of its use: how many threads copy, into pages of which size.
+// Turns the environment into a value, or one line that says what is wrong; no system calls.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace wherry::impl {
 struct CopySettings {
   unsigned copiers =
       1;  // the first works whenever there is something to do, the others on idle CPUs
-  unsigned pool_files = 1;  // a power of two: so many files of each pool are written at a time
+  unsigned pool_files = 1;  // files of each pool, written at the same time; a power of two
   HugePages huge_pages = HugePages::if_possible;  // of the pools
   bool consolidates = true;  // blocks that came in parts become huge pages, too
 };
 
-// The value of WHERRY_HUGE_PAGES. Unset, in a rank of MPI, where faults in system calls are not
-// served: "never". Other ranks may read this process's memory by process_vm_readv(2). Before a part
-// of a huge page leaves, the entries of all of it go for a moment, and such a read fails
-// (docs/mpi.md).
+// The value of WHERRY_HUGE_PAGES. If it is unset in a rank of MPI where faults in system calls are
+// not served: "never". Other ranks may read this process's memory by process_vm_readv(2). Before a
+// part of a huge page leaves, Linux removes the entries of all of it for a moment, and such a read
+// fails (docs/mpi.md).
 std::string huge_pages_setting(bool serves_system_calls);
 
 // `copiers` and `huge_pages` are the values of WHERRY_COPIERS (1 to 16; by default as many as there

@@ -11,7 +11,7 @@ enum class DeviceKind : std::uint8_t {
   coherent,  // threads of this program: the device shares the host's page table
 };
 
-// As in WHERRY_DEVICES.
+// The kind's name in WHERRY_DEVICES.
 constexpr std::string_view to_string(DeviceKind kind) {
   return kind == DeviceKind::coherent ? "coherent" : "isolated";
 }

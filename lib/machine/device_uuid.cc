@@ -6,7 +6,7 @@
 
 namespace wherry::impl {
 
-// The boot's number with the device's mixed in, marked as a number of our own making (version 8).
+// The boot id with the device's number mixed in, marked as a custom UUID (version 8).
 DeviceUuid device_uuid(int number) {
   DeviceUuid bytes = read_boot_id();
   bytes[0] = static_cast<std::uint8_t>(bytes[0] ^ (number + 1));

@@ -20,8 +20,8 @@ std::span<const int> NodePlacement::host_nodes() const {
 
 int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
   if (has_one_node()) return 0;
-  // The first file is mapped as a whole, at this time. The others exist only where one more mapping
-  // as large as the arena fits into the address space.
+  // The alias maps the whole first file at this time. place() maps the other files for a moment:
+  // they exist only where one more mapping as large as the arena fits into the address space.
   const Mapping& alias = pool.alias_mapping();
   const int* const node =
       p.is_host() ? nullptr : &topology_.devices[static_cast<std::size_t>(p.ordinal())].node;

@@ -1,6 +1,6 @@
-// Decides on which NUMA nodes pools and files of other memory lie, as the topology says. Where the
-// host and all devices share one node there is no choice, and no memory policy is set. Holds no
-// state of its own and takes no locks; any thread.
+// Sets on which NUMA nodes pools and files of other memory lie, as the topology says. Where the
+// host and all devices share one node there is no choice, and no memory policy is set. Any thread
+// may call: there is no state and no lock.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ class NodePlacement {
   // The topology outlives this.
   explicit NodePlacement(const Topology& topology) : topology_(topology) {}
 
-  // The host's nodes; empty where there is no choice.
+  // The host's nodes; empty if the host and all devices share one node.
   std::span<const int> host_nodes() const;
   // Pages that p's pool gets from now on lie on p's nodes: on one of the host's if possible, on a
   // device's always. Returns 0 or an errno.
   [[nodiscard]] int place(const SparsePoolFile& pool, Processor p) const;
-  // The same for the first `bytes` of a file, whose location is a device, the host, or one of the
-  // host's nodes.
+  // Has the first `bytes` of a file lie on the nodes of a location: a device, the host, or one of
+  // the host's nodes.
   [[nodiscard]] int place(const MemoryFile& file, std::size_t bytes, Location location) const;
 
  private:

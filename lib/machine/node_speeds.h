@@ -20,34 +20,34 @@ class NodeSpeeds {
   void set(int cpus, int memory, double bytes_per_second) {
     speeds_[{cpus, memory}] = bytes_per_second;
   }
-  // Nothing: it was not measured.
+  // The speed in bytes a second; nullopt if it was not measured.
   std::optional<double> of(int cpus, int memory) const;
   bool empty() const { return speeds_.empty(); }
-  // In the order of (cpus, memory).
+  // All speeds, in the order of (cpus, memory).
   const std::map<std::pair<int, int>, double>& all() const { return speeds_; }
 
  private:
   std::map<std::pair<int, int>, double> speeds_;
 };
 
-// What must be equal for speeds to be those of this machine: which nodes there are, and how much
-// memory each has. A cluster's machines of one kind may share a file.
+// A machine's nodes and the memory of each. Speeds are valid for machines of the same shape, so a
+// cluster's machines of one kind may share a file.
 std::string shape_of(const Machine& machine);
 
 // The contents of the file. `shape`: of the machine on which the speeds were measured.
 std::string to_text(const NodeSpeeds& speeds, const std::string& shape);
-// A string: one line that says why the text has no speeds for a machine of this shape.
+// Returns a line that says why if the text has no speeds for a machine of this shape.
 std::variant<NodeSpeeds, std::string> parse_node_speeds(std::string_view text,
                                                         const std::string& shape);
 
-// The file in the user's cache folder; empty: there is none.
+// The file's path in the user's cache folder; empty if there is no folder.
 std::string node_speeds_file();
 
 struct KeptSpeeds {
   NodeSpeeds speeds;   // empty: Linux's distances are used
   std::string source;  // where they come from, or why there are none; one line
 };
-// Reads the file. Any thread; nothing is cached. Throws std::bad_alloc.
+// Reads the file at each call. Any thread may call. Throws std::bad_alloc.
 KeptSpeeds read_node_speeds();
 
 }  // namespace wherry::impl

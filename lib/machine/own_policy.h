@@ -1,5 +1,5 @@
-// A policy that the program, or a shared object, brings along (wherry/policy.hpp), as the library's
-// own are.
+// Gives a policy of the program or of a shared object (wherry/policy.hpp) the interface of the
+// library's own.
 #pragma once
 
 #include <memory>

@@ -10,15 +10,15 @@
 namespace wherry::impl {
 namespace {
 
-// Memory is nearly as fast as one's own on nodes that are next to each other, as those of one
-// socket may be.
+// Up to this cost a pool counts as close: on adjacent nodes, such as those of one socket, memory is
+// nearly as fast as one's own.
 constexpr unsigned close_percent = 120;
 
-// Speeds that differ by less may be equally fast memory.
+// If speeds differ by a smaller factor, the memory counts as equally fast.
 constexpr double clearly_slower = 1.1;
 constexpr double slower_max = 100;
 
-// The cost of an access by `its` CPUs to the memory of `node`, in percent of one to its own.
+// The cost of an access by `its` CPUs to the memory of `node`, in percent of one to their own.
 std::uint16_t percent_of(const PolicyProcessor& its, int node, int distance,
                          const NodeSpeeds& speeds) {
   const auto own = speeds.of(its.cpu_node, its.node), other = speeds.of(its.cpu_node, node);
@@ -57,7 +57,7 @@ PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
 
 PolicyMachine policy_machine_of(const Topology& topology) {
   const NodeSpeeds speeds = read_node_speeds().speeds;
-  // Where code runs matters only for speeds.
+  // The CPUs' nodes matter only for speeds.
   const Machine machine = speeds.empty() ? Machine{} : read_machine();
   const auto cpu_node_of = [&](const DeviceConfig& device) {
     for (const NumaNode& node : machine.nodes)

@@ -20,12 +20,12 @@ struct PolicyMachine {
 struct PolicyProcessor {
   int node = 0;
   std::uint64_t capacity_pages = 0;  // 0: no limit
-  bool emulated = false;             // stands for one that has memory of its own, elsewhere
+  bool emulated = false;             // emulates a device with memory of its own
   int cpu_node = 0;                  // where its code runs: another node if its own has no CPUs
 };
 
-// `distance`: of two nodes, as the firmware has it: 10 is a node's distance to itself, others are
-// ratios of latencies to that. `speeds`: used instead where they have both nodes.
+// `distance`: the firmware's distance of two nodes: 10 is a node's distance to itself, others are
+// ratios of latencies to that. Where `speeds` has both nodes, it is used instead.
 PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
                              const std::function<int(int, int)>& distance,
                              const NodeSpeeds& speeds);

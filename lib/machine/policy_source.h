@@ -1,5 +1,5 @@
-// Where the policy comes from that WHERRY_POLICY or wherrySetPolicy() names: a built-in one, one
-// that the program has registered, or a shared object.
+// Finds the policy that WHERRY_POLICY or wherrySetPolicy() names: a built-in one, one that the
+// program has registered, or a shared object.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace wherry::impl {
 
-// Null: the policy refuses its parameters.
+// Makes a policy; null if it refuses its parameters.
 using PolicySource = std::function<std::unique_ptr<const Policy>(const PolicyMachine&)>;
 
 struct NamedPolicy {
@@ -22,7 +22,7 @@ struct NamedPolicy {
   PolicySource source;
 };
 
-// The same policy's name with what "auto", or no name, stands for on this machine.
+// Returns `name`; for "auto" or an empty name, the policy that it means on this machine.
 std::string name_in_force(const std::string& name, const AccessCosts& access_costs);
 
 // Finds the policy that `text` ("NAME" or "NAME,PARAMETERS") names. A NAME with a slash is the path
@@ -39,7 +39,7 @@ enum class PolicyRefusal {
   name_taken
 };
 
-// As wherryRegisterPolicy(), but for the state of the library. Throws std::bad_alloc.
+// Does wherryRegisterPolicy(), without looking at the library's state. Throws std::bad_alloc.
 PolicyRefusal register_policy(const char* name, unsigned version, wherry::make_policy* make);
 
 }  // namespace wherry::impl

@@ -52,7 +52,7 @@ std::optional<unsigned> parse_region_pages(const std::string& text) {
   return static_cast<unsigned>(pages);
 }
 
-// "2", "0.5". Returns false if the text is no such percentage; an empty one changes nothing.
+// Parses "2", "0.5" or "2,always". Returns false if the text is wrong; empty text changes nothing.
 bool parse_sampling(std::string_view text, RuntimeOptions& options) {
   if (text.empty()) return true;
   constexpr std::string_view always = ",always";
@@ -175,8 +175,8 @@ ProcessorMask RuntimeOptions::coherent() const {
 }
 
 Stripes RuntimeOptions::stripes() const {
-  // The devices' own memory gets the last eighth, or more if they may hold more: up to twice as
-  // much, because allocations leave gaps.
+  // Device memory gets the last eighth of the arena, or more: twice what devices may hold, because
+  // allocations leave gaps.
   constexpr std::size_t divided_min = std::size_t{256} << 30;
   std::uint64_t of_devices = arena_bytes / 8;
   std::uint64_t capacities = 0;

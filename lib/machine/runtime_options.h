@@ -51,12 +51,11 @@ struct RuntimeOptions {
   // How many mappings one process may have before remote mappings are declined; 0: no limit.
   std::uint64_t mappings_budget = 0;
   CopySettings copying;
-  // How much of the program's CPU time samples of accesses may take, in thousandths; 0: there are
-  // none.
+  // How much of the program's CPU time samples of accesses may take, in thousandths; 0: none are
+  // taken.
   unsigned sampling_per_mille = 20;
   bool samples_always = false;  // see UsageSampler::Limits
-  // Shorter runs of pages are prefetched, or evicted, under their block's lock, one region at a
-  // time.
+  // Runs of fewer pages are prefetched, or evicted, under their block's lock, one region at a time.
   unsigned transfer_pages_min = usual_transfer_pages_min;
   bool launches_block = false;  // each launch waits until its kernel has finished
   // Tests wrap these parts to delay or fail single steps; empty: nothing is wrapped.
@@ -79,7 +78,7 @@ struct RuntimeOptions {
     return topology.devices[static_cast<std::size_t>(ordinal)];
   }
   bool is_coherent(int ordinal) const { return device(ordinal).kind == DeviceKind::coherent; }
-  // In whose page table p's threads access memory.
+  // The processor in whose page table p's threads access memory.
   Processor table_of(Processor p) const {
     return p.is_host() || is_coherent(p.ordinal()) ? Processor::host() : p;
   }

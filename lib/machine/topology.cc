@@ -40,7 +40,7 @@ std::string node_ids_with_memory(const Machine& machine) {
   return ids;
 }
 
-// Nothing when `node` can hold pages, else why not.
+// Why `node` cannot hold pages; nullopt if it can.
 std::optional<std::string> why_unusable(const Machine& machine, int node) {
   const NumaNode* found = machine.find(node);
   if (found != nullptr && found->has_memory()) return std::nullopt;
@@ -79,7 +79,7 @@ std::uint64_t bytes_of(const Machine& machine, const std::vector<int>& nodes) {
   return bytes;
 }
 
-// Where devices go that name no node: ascending, never empty.
+// The nodes for devices that name none: ascending, never empty.
 std::vector<int> default_device_nodes(const Machine& machine, const std::vector<int>& host_nodes) {
   std::vector<int> nodes;
   for (const NumaNode& node : machine.nodes) {
@@ -96,8 +96,8 @@ std::vector<int> default_device_nodes(const Machine& machine, const std::vector<
   return nodes;
 }
 
-// What all pools together may hold where a cgroup limits memory: the rest is left to the program.
-// Nothing: the nodes are the limit.
+// The bytes that all pools together may hold where a cgroup limits memory: the program gets the
+// remainder. Returns nullopt if the nodes are the limit.
 std::optional<std::uint64_t> pool_budget(const Machine& machine) {
   if (!machine.memory_limit) return std::nullopt;
   std::uint64_t memory = 0;
@@ -111,7 +111,7 @@ std::string beyond_limit(const Machine& machine, std::uint64_t budget) {
                      machine.memory_limit->bytes >> 20, machine.memory_limit->file);
 }
 
-// How many devices share what, where each takes the same part.
+// How many devices share a node, and how many the machine, in equal parts.
 struct Sharers {
   std::size_t on_node = 1;
   std::size_t in_all = 1;
@@ -121,15 +121,14 @@ std::size_t default_capacity(const Machine& machine, const NumaNode& node, bool 
                              const Sharers& sharers) {
   const std::uint64_t usable = shared_with_host ? node.total_bytes / 4 : node.total_bytes / 16 * 15;
   std::uint64_t bytes = usable / sharers.on_node;
-  // The host keeps as much of a limit as it has of nodes: three quarters where it shares one, else
-  // a quarter.
+  // Of a cgroup's limit the host keeps three quarters if devices share its node, else a quarter.
   if (const auto budget = pool_budget(machine))
     bytes = std::min(bytes, (shared_with_host ? *budget / 4 : *budget / 4 * 3) / sharers.in_all);
   return std::max<std::size_t>(round_down(bytes, block_size), min_capacity);
 }
 
-// The host's part of a limit: what the devices leave, or what was asked for. An error where they
-// cannot have what they ask for.
+// Sets the host's part of a cgroup's limit: what the devices leave, unless the user asked for a
+// size. Returns an error if devices and host ask for more than there is.
 std::optional<TopologyError> divide_budget(const Machine& machine, std::string_view devices,
                                            const std::vector<DeviceRequest>& requests,
                                            std::string_view host_capacity,
@@ -239,7 +238,7 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
   const std::vector<int> defaults = default_device_nodes(machine, topology.host_nodes);
   if (requests.empty()) {
     requests.resize(defaults.size());
-    // Nodes of their own are used best by threads of the program itself.
+    // Devices with nodes of their own are coherent: the program's threads use such nodes best.
     const bool emulated = contains(topology.host_nodes, defaults.front());
     for (DeviceRequest& request : requests)
       request.kind = emulated ? DeviceKind::isolated : DeviceKind::coherent;

@@ -1,6 +1,7 @@
-// Which nodes are the host, which devices there are, and with what: chosen once, at initialization.
-// Pure functions from the machine and three environment variables to a value or one line that
-// says what is wrong and where; no system calls, so tests describe machines that they do not have.
+// Chooses the host's nodes, the devices and their resources, once, at initialization. Pure
+// functions turn the machine and three environment variables into a value or one line that says
+// what is wrong and where. They make no system calls, so tests can describe machines that they do
+// not have.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 namespace wherry::impl {
 
 struct DeviceConfig {
-  int number = 0;            // its place in the whole list, whichever of it the program sees
+  int number = 0;            // its place among all devices, also hidden ones
   int node = 0;              // its pool is bound to this node
   std::size_t capacity = 0;  // bytes its pool may hold; whole pages
   DeviceKind kind = DeviceKind::isolated;
@@ -26,13 +27,13 @@ struct DeviceConfig {
       cpus;  // where they run: the node's own, or borrowed from the nearest node with CPUs
   bool borrows_cpus = false;
   bool concurrent = true;  // host and device may touch managed memory at the same time
-  bool emulated = false;   // shares its node with the host: real copies, but not other memory
+  bool emulated = false;   // shares the host's node: real copies, but equally fast memory
 };
 
 struct Topology {
   std::vector<int> host_nodes;    // ascending, at least one
   std::size_t host_capacity = 0;  // bytes the host's pool may hold, whole pages; 0: no limit
-  // The cgroup's limit that host_capacity follows from; nullopt: WHERRY_HOST_CAPACITY set it, or
+  // The cgroup's limit that host_capacity follows from; nullopt if WHERRY_HOST_CAPACITY set it, or
   // there is none.
   std::optional<MemoryLimit> host_limit = std::nullopt;
   std::vector<DeviceConfig> devices;  // device 0 first, at least one, at most max_devices
@@ -46,25 +47,25 @@ struct TopologyError {
 
 using TopologyResult = std::variant<Topology, TopologyError>;
 
-// Chooses for `machine`. `devices` and `host_nodes` are the values of WHERRY_DEVICES and
-// WHERRY_HOST_NODES; an empty one (or only blanks) means the default:
+// Chooses the topology of `machine`. `devices` and `host_nodes` are the values of WHERRY_DEVICES
+// and WHERRY_HOST_NODES; an empty one (or only blanks) means the default:
 // - Host: the node where the program starts, unless a device asks for it: then the nearest other
 //   node with CPUs.
 // - Devices: one for each other node with memory (the 8 nearest). If there is none, one emulated on
 //   the host's node.
-// - Node: the nodes of those defaults that no other device asks for, in turn.
+// - Node: those of the default devices' nodes that no device asks for, in turn.
 // - Capacity: 15/16 of the node, a quarter of it where the host lives too; shared equally with
-//   other devices there. Less where a cgroup limits memory: the host's pool gets what devices leave
-//   of 15/16 of what is available then.
+//   other devices there. Less where a cgroup limits memory: then the host's pool gets what devices
+//   leave of 15/16 of the available memory.
 // - Workers: as many as the node has CPUs.
-// `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
+// `host_capacity` is the value of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                std::string_view host_nodes, std::string_view host_capacity = {});
 
 // What to change so that the host's pool may hold more: "raise WHERRY_HOST_CAPACITY", or the limit
 // of the cgroup, with its file. Requires: host_capacity is not 0.
 std::string more_for_host(const Topology& topology);
-// The same so that all pools together may hold more.
+// What to change so that all pools together may hold more.
 std::string more_for_pools(const Topology& topology);
 
 // For each CPU number, the processor that a thread on this CPU counts as if it is attached by CPU:

@@ -65,7 +65,7 @@ struct ParseError {
   std::string what;
 };
 
-// Digits only: no sign, no blanks, no other base.
+// Accepts digits only: no sign, no blanks, no other base.
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,8 +1,8 @@
-// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY and WHERRY_ARENA, without
-// knowledge of the machine: text to values with their positions, and error lines that show the
-// place.
-//   WHERRY_DEVICES     device (';' device)*    device: key '=' value (',' key '=' value)*    blanks
-//   are ignored
+// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY and WHERRY_ARENA. Turns
+// text into values with their positions, or into error lines that show the place. Does not know the
+// machine.
+//   WHERRY_DEVICES     device (';' device)*    device: key '=' value (',' key '=' value)*
+//                      blanks are ignored
 //                      node=N  capacity=BYTES[K|M|G|T]  workers=N  kind=isolated|coherent
 //                      concurrent=0|1
 //   WHERRY_HOST_NODES  range (',' range)*      range: N | N '-' N
@@ -23,14 +23,14 @@ namespace wherry::impl {
 inline constexpr std::size_t min_capacity = std::size_t{2} << 20;  // one block
 inline constexpr int max_workers = 1024;
 
-// A value, and where it stands in the text (for errors that only the machine can tell).
+// A value, and its position in the text, for errors that show only on the machine.
 template <typename T>
 struct Placed {
   T value{};
   std::size_t position = 0;
 };
 
-// One device as asked for. Absent: choose for me.
+// A device as requested. If a value is absent, the library chooses it.
 struct DeviceRequest {
   std::size_t position = 0;
   std::optional<Placed<int>> node;
@@ -44,7 +44,7 @@ using DeviceRequests = std::variant<std::vector<DeviceRequest>, std::string>;
 using NodeList = std::variant<std::vector<Placed<int>>, std::string>;
 using SizeText = std::variant<std::optional<Placed<std::size_t>>, std::string>;
 
-// Values, or one error line. Text of blanks only: an empty vector, or nothing.
+// Return values or one error line. Text of blanks only gives an empty vector, or nullopt.
 DeviceRequests parse_devices(std::string_view text);
 NodeList parse_host_nodes(std::string_view text);
 // Parses a size of whole pages, at least min_capacity; `text` is the value of `variable`.

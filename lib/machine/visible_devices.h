@@ -11,15 +11,15 @@
 
 namespace wherry::impl {
 
-// The places in `uuids` of the devices that a list names, in its order. The list: numbers, which
-// are such places, and uuids as uuid_text() has them or their beginning, where only one device
-// begins so; separated by commas, blanks around them ignored, letters of either case. The first one
-// that names no device ends the list. One that is named twice: none at all, as with NVIDIA's
+// The indexes in `uuids` of the devices that a list names, in its order. Entries of the list are
+// such indexes, or uuids of uuid_text() or their beginnings, if only one device begins so. Commas
+// separate them; blanks around them and upper or lower case do not matter. The first entry that
+// names no device ends the list. If a device is named twice, none is visible, as with NVIDIA's
 // driver.
 std::vector<std::size_t> visible_devices(std::string_view list,
                                          const std::vector<std::string>& uuids);
 
-// Leaves the devices that the list names. Null: all of them; there may be none left.
+// Removes the devices that the list does not name, maybe all. A null list keeps all.
 void keep_visible(Topology& topology, const char* list);
 
 }  // namespace wherry::impl

@@ -61,9 +61,9 @@ int in_steps(AddressRange range, F f) {
   return 0;
 }
 
-// The program's main thread may need more of its stack at any time. Linux extends the lowest
-// mapping of the stack, so that one must remain. Here the calling thread's own use is extended by
-// two pages, which are then below all of its variables.
+// Extends the calling thread's stack by two pages, which are then below all of its variables.
+// Reason: the main thread may need more stack at any time, and Linux extends the stack's lowest
+// mapping, so that mapping must not be adopted.
 [[gnu::noinline]] void reach_down() {
   std::byte below[2 * page_size];
   below[0] = std::byte{0};
@@ -118,7 +118,8 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(const Surroundings&
     if (overlap(stack.control_block, pages)) return Verdict::unsuitable;
     if (!overlap(stack.pages, pages)) continue;
     is_stack = true;
-    // A thread whose stack has no write access could not run the SIGSEGV handler that waits.
+    // Page protection would stop writers: a thread without write access to its stack could not run
+    // the SIGSEGV handler in which it would wait.
     if (!stack.is_callers && trap() == nullptr) return Verdict::unsuitable;
   }
   run.shared = run.shared || is_stack;
@@ -139,7 +140,7 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(const Surroundings&
       return Verdict::unsuitable;
     run.of_file = run.of_file || mapping->inode != 0;
     if (!mapping->writable && !read_only) return Verdict::absent;
-    // One mapping replaces all of them, so they must have the same access rights.
+    // One mapping replaces all mappings of the run, so they must have the same access rights.
     if (covered != pages.start && mapping->writable != run.writable) return Verdict::unsuitable;
     run.writable = mapping->writable;
     covered = mapping->range.end;
@@ -265,7 +266,7 @@ bool AdoptedRanges::give_back_all(Runs& runs) {
         if (restore(run) == 0) restored.push_back(address);
     });
   } catch (const std::system_error&) {
-    // What is not restored stays.
+    // Runs that are not restored stay in the file.
   }
   for (const std::uintptr_t address : restored) {
     const Run& run = runs.at(address);
@@ -403,7 +404,7 @@ void AdoptedRanges::renew_pipe() {
   copying_.reset();
   copied_.reset();
   try {
-    // The two descriptors that were closed above can be used again.
+    // This needs no further descriptors: the two that were closed above can be used again.
     get_ready();
   } catch (const std::system_error& error) {
     log_line("fork: the parent does not wait for the child's copies of registered memory: {}",
@@ -459,7 +460,7 @@ void AdoptedRanges::after_fork(bool child_copies) {
   pollfd ended{-1, POLLIN, 0};
   {
     const LockGuard guard(lock_);
-    // another thread's fork took too long; this one was not recorded
+    // This fork was not recorded, because another thread's fork took too long.
     if (forker_ != std::this_thread::get_id()) return;
     take_all_back();
     copying_.reset();
@@ -471,7 +472,7 @@ void AdoptedRanges::after_fork(bool child_copies) {
   const LockGuard guard(lock_);
   copied_.reset();
   try {
-    // The descriptors that were closed above can be used again.
+    // This needs no further descriptors: those that were closed above can be used again.
     if (!runs_.empty()) get_ready();
   } catch (const std::system_error&) {
     // The next fork tries again.
@@ -489,7 +490,7 @@ void AdoptedRanges::after_fork_in_child() {
         static_cast<void>(
             own.move_to(address, run.pages.size(), run.writable ? Access::write : Access::read));
     } catch (const std::system_error&) {
-      // There is no better answer than to keep sharing the memory with the parent.
+      // The child keeps sharing the memory with its parent, because there is no better answer.
     }
   }
   runs_.clear();

@@ -60,7 +60,8 @@ class AdoptedRanges {
     // Another thread was still in fork() when the time limit passed.
     forking,
   };
-  // Longer than a parent waits for its child's copies (copy_limit_ns).
+  // How long a call waits for a fork(): longer than a parent waits for its child's copies
+  // (copy_limit_ns).
   static constexpr std::chrono::milliseconds fork_limit{15'000};
 
   // `access`: the best kind of userfaultfd that is permitted; nullopt: none is. `file` must outlive
@@ -73,7 +74,8 @@ class AdoptedRanges {
   // last page stay where they are in the file if another range has brought them there. Unless the
   // result is `adopted`, nothing has changed. Requires: none of these bytes is adopted.
   Verdict adopt(AddressRange bytes, std::uint64_t offset, bool read_only) EXCLUDES(lock_);
-  // Where the pages of an adopted range are in the file, in the order of their addresses.
+  // Pages of an adopted range, and where they are in the file. pieces_of() returns them in the
+  // order of their addresses.
   struct Piece {
     AddressRange pages;
     std::uint64_t offset = 0;
@@ -93,8 +95,8 @@ class AdoptedRanges {
   // before_fork() and after_fork() are called around every fork(), by the forking thread. Between
   // them no range is adopted or given back.
   void before_fork() EXCLUDES(lock_);
-  // To be called between these two: all adopted pages except the shared ones. A child that is not a
-  // copy of the program (a device process) must not see them.
+  // Returns all adopted pages except the shared ones. Call it between before_fork() and
+  // after_fork(). A child that is not a copy of the program (a device process) must not see them.
   std::vector<AddressRange> unshared_pages() const WHERRY_TSA(no_thread_safety_analysis);
   // `child_copies`: the child calls after_fork_in_child(), and the parent waits for it.
   void after_fork(bool child_copies) EXCLUDES(lock_);
@@ -107,8 +109,8 @@ class AdoptedRanges {
     std::uint64_t offset = 0;  // in the file
     bool writable = true;
     bool shared = false;
-    bool of_file = false;  // before it was adopted, some was a private mapping of a file
-    unsigned ranges = 1;   // how many have it
+    bool of_file = false;  // a part was a private mapping of a file before
+    unsigned ranges = 1;   // how many ranges contain it
 
     std::uint64_t offset_of(std::uintptr_t address) const {
       return offset + (address - pages.start);
@@ -121,14 +123,15 @@ class AdoptedRanges {
     std::uintptr_t page = 0;
     std::byte* before = nullptr;
   };
-  // What the process has at its addresses.
+  // The process's mappings, thread stacks and pinned buffers.
   struct Surroundings;
 
-  // The runs of a range, not adopted yet.
+  // Divides a range into runs, as they are before it is adopted.
   static std::vector<Run> runs_of(AddressRange bytes, std::uint64_t offset);
-  // Sets in the run what depends on its memory.
+  // Returns why the run cannot be adopted; nullopt if it can. Sets its fields that depend on its
+  // memory.
   std::optional<Verdict> why_not(const Surroundings& surroundings, bool read_only, Run& run) const;
-  // Whether the pages can be used by one more range.
+  // Returns why the adopted run cannot be part of one more range; nullopt if it can.
   std::optional<Verdict> why_not_again(const Surroundings& surroundings, bool read_only,
                                        const Run& run) const;
   int move_into_file(const Run& run) const;
@@ -136,8 +139,8 @@ class AdoptedRanges {
   int move_out_of_file(const Run& run, const MappedRange& part, Substitute& own) const;
   // Replaces each part of the run that still maps the file by private memory.
   int restore(const Run& run) const;
-  // The same for several, and frees their pages in the file. What cannot be restored remains in
-  // `runs`; then returns false.
+  // Restores several runs, and frees their pages in the file. Returns false if some cannot be
+  // restored, which remain in `runs`.
   bool give_back_all(Runs& runs) REQUIRES(lock_);
   bool wait_for_fork_locked() REQUIRES(lock_);
   // Opens the descriptors that a fork needs. Throws std::system_error.

@@ -1,7 +1,7 @@
 // The range of addresses from which managed memory is allocated. It is reserved at the same address
 // in every process, and each process maps its own pool there (trap/pool_view.h). Pages are opened
-// in large steps, so that the number of mappings does not grow with the number of allocations. Not
-// thread-safe: its owner serializes the calls.
+// (made accessible) in large steps, so that the number of mappings does not grow with the number of
+// allocations. Not thread-safe: its owner serializes the calls.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class Arena {
   // address space.
   static std::size_t largest_size(int processors);
 
-  // How many bytes of an arena are kept for pages that lie at addresses outside it.
+  // How many bytes of an arena are kept for pages at addresses outside it (variables).
   static std::size_t placed_bytes(std::size_t bytes);
 
   // Reserves the range and maps the host's pool over it, inaccessible. Throws std::system_error.
@@ -43,16 +43,16 @@ class Arena {
 
   // The open pages.
   std::vector<PageSpan> open_pages() const;
-  // The pages that must be opened before these can be used. nullopt: these are open.
+  // Returns pages that must be opened before `needed` can be used; nullopt if those are open.
   std::optional<PageSpan> next_to_open(PageSpan needed) const;
-  // The pages, as returned by next_to_open(), are open in all processes.
+  // Notes that the pages, which next_to_open() returned, are now open in all processes.
   void note_opened(PageSpan pages);
 
  private:
-  // The striped part is opened in units, which are whole stripes. The one that contains the page.
+  // The striped part is opened in units of whole stripes. Returns the page's unit.
   PageSpan unit_of(PageIndex page) const;
-  // The rest of the row is opened from its start on. How much of it is open, and will be if the
-  // page before `end` is needed.
+  // The rest of the row (pages/arena_layout.h) is opened from its start on. Return how much of it
+  // is open, and how much will be if the page before `end` is needed.
   PageSpan open_rest() const;
   PageSpan open_rest_until(PageIndex end) const;
 

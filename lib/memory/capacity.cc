@@ -117,7 +117,7 @@ void Capacity::leave_line(std::uint64_t ticket) {
 }
 
 bool Reservation::try_grow(Capacity& capacity, std::uint64_t pages) {
-  // A reservation in another pool is of no use.
+  // Pages that are reserved in another pool are of no use, and are given back.
   if (capacity_ != &capacity) *this = Reservation(capacity, 0);
   if (waits_) return join_line(capacity, pages);
   if (pages <= pages_) return true;

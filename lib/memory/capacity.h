@@ -73,9 +73,9 @@ class Capacity {
   // The age of a request: a smaller ticket is older. A request keeps its ticket when it tries
   // again.
   std::uint64_t draw_ticket() { return tickets_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  // Hands the `brought` pages of the request to the line, where it waits for `wanted` in all.
-  // Returns `wanted` if it has all of them now: then it has left the line. Returns 0 if it waits:
-  // then the line keeps its pages. Returns `brought` if there is no memory to record the request.
+  // The request hands its `brought` pages to the line, and waits there for `wanted` in all. Returns
+  // `wanted` if the request has all of them now, and so has left the line. Returns 0 if it waits;
+  // the line keeps its pages. Returns `brought` if there is no memory to record the request.
   std::uint64_t wait_for(std::uint64_t ticket, std::uint64_t wanted, std::uint64_t brought)
       EXCLUDES(lock_);
   // How many pages the line holds for this request.
@@ -94,7 +94,8 @@ class Capacity {
 
     std::uint64_t missing() const { return wanted - got; }
   };
-  // Does not use malloc: fault handler threads make requests.
+  // Its memory is not malloc's: handlers make requests, and the faulting thread may hold malloc's
+  // lock.
   using Line = std::pmr::vector<Waiter>;
 
   // Reserves as many pages as are free, at most `most`, and returns their number.
@@ -150,11 +151,11 @@ class Reservation {
   // Grows the reservation to at least `pages` pages of `capacity`. Returns false if the pool is too
   // full, or if it is not this request's turn.
   [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages);
-  // As try_grow(). If it fails, the request waits in the line from now on.
+  // Calls try_grow(). If that fails, the request waits in the pool's line from now on.
   [[nodiscard]] bool join_line(Capacity& capacity, std::uint64_t pages);
   // Gives back all pages and the place in the line. The ticket stays, so the request keeps its age.
   void release();
-  // These pages exist now. They stay reserved until they leave the pool.
+  // Notes that these pages were created. They stay reserved until they leave the pool.
   void spend(std::uint64_t pages) { pages_ -= pages; }
 
  private:

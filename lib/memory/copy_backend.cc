@@ -22,13 +22,14 @@ namespace {
 // A second transfer keeps the copier busy while the first one is being mapped at its target. More
 // would only lengthen the wait of threads that fault on pages in flight.
 constexpr unsigned ring_slots = 2;
-// A copy and a punch, or a fetch and a copy.
+// Each slot has at most a copy and a punch, or a fetch and a copy.
 constexpr unsigned operations_per_slot = 2;
 
-// Fewer bytes are copied without a window: mapping the window would take longer than the copy.
+// Fewer bytes from a pool are copied without a window (FileWindow): mapping it would take longer
+// than the copy.
 constexpr std::size_t window_bytes_min = 64 << 10;
 
-// One thread writes to a file, and one waits for it.
+// How many threads may write to a file: one writes, and one waits for the file's lock.
 constexpr unsigned writers_max = 2;
 
 OpStatus status_of(int result, std::size_t wanted) {
@@ -83,7 +84,7 @@ class PoolBackend : public CopyBackend {
     std::span<std::byte> memory;
     WriteTurn turn = {};
   };
-  // Chooses the method and prepares the memory. Returns nullopt if there is none.
+  // Chooses the method and maps the memory. Returns nullopt if Linux cannot map it.
   std::optional<PageCopy> prepare(unsigned slot, const PageTransfer& transfer) {
     const bool whole_block = transfer.span.count == pages_per_block;
     const bool huge = target(transfer).has_huge_pages();
@@ -99,8 +100,8 @@ class PoolBackend : public CopyBackend {
     if (whole_block && huge) pool(transfer.to).may_become_folio(transfer.span);
     if (whole_block && seen.has_block_alias()) {
       const std::span<std::byte> memory = seen.block_alias(transfer.span);
-      // Linux enters the pages first. A write that meets an absent source page would clear the
-      // page that it is about to fill, and begin again.
+      // Has Linux enter the source pages first. A write that meets a source page without an entry
+      // would clear the page that it is about to fill, and begin again.
       if (writes) fetch(memory);
       return PageCopy{method, memory, std::move(turn)};
     }
@@ -113,8 +114,9 @@ class PoolBackend : public CopyBackend {
       return std::nullopt;
     return PageCopy{method, windows_[slot].shown(), std::move(turn)};
   }
-  // Whether this thread may write. Where a pool has several files, every copier writes; so where a
-  // range lies in few of them, copiers that would wait for others have Linux create the pages.
+  // Whether this thread may use write(2). Where a pool has several files, all copiers prefer that.
+  // If a range lies in few of the files, copiers that would wait for others let Linux create the
+  // pages.
   bool begin_write(const PageTransfer& transfer, WriteTurn& turn) const {
     const SparsePoolFile& to = pool(transfer.to);
     if (to.file().stripes().files() == 1) return true;
@@ -122,8 +124,8 @@ class PoolBackend : public CopyBackend {
     if (begun) turn = std::move(*begun);
     return begun.has_value();
   }
-  // Whether the backend punches the source's pages. Only a whole block, where there are huge pages:
-  // the punch of a part of one would clear that part (PoolFile::punch()).
+  // Whether the backend punches the source's pages. If the file has huge pages, it punches whole
+  // blocks only: the punch of a part of a huge page would clear that part (PoolFile::punch()).
   bool punches(const PageTransfer& transfer) const {
     return transfer.kind == PageTransfer::Kind::move &&
            (transfer.span.count == pages_per_block || !source(transfer).has_huge_pages());
@@ -207,7 +209,7 @@ class PoolBackend : public CopyBackend {
     close_window(slot);
     return {slot, status_of(transfer, result), false};
   }
-  // The status for the result of such a copy.
+  // Returns the status for the result of a copy of bytes.
   static OpStatus status_of(const ByteTransfer& transfer, int result) {
     const bool at_host = in_memory(transfer.to) || in_memory(transfer.from);
     return at_host ? status_at_host(result, transfer.bytes)
@@ -235,7 +237,7 @@ class PoolBackend : public CopyBackend {
   std::span<std::byte> alias(const ByteTransfer::InPool& place, std::size_t bytes) const {
     return {const_cast<std::byte*>(pool(place.pool).alias({})) + place.offset, bytes};
   }
-  // The bytes, mapped in the slot's window; empty if there is no window.
+  // Maps the bytes in the slot's window. Returns an empty span if that fails.
   std::span<std::byte> show(unsigned slot, const ByteTransfer::InFile& place, std::size_t bytes,
                             FileWindow::Use use) {
     const std::uint64_t first = round_down(place.offset, page_size);
@@ -350,7 +352,7 @@ class RingBackend final : public PoolBackend {
   // Filled while Linux carries out the operations, so filling it must not need memory.
   struct UnderWay {
     unsigned operations = 0;  // not yet reported
-    // The bytes of a transfer of pages that the first operation copies; or a transfer of bytes.
+    // How many bytes of pages the first operation copies, or the transfer of bytes.
     std::variant<std::uint64_t, OfBytes> what;
     TransferResult outcome;
   };

@@ -34,14 +34,14 @@ struct PageTransfer {
   Processor from = {};  // where the pages are; unused where they are created
   Processor to = {};
   EventCause cause = EventCause::prefetch;
-  std::uint64_t begun_ns = 0;  // for its event; 0: such events are not recorded
+  std::uint64_t begun_ns = 0;  // its start, for its event; 0: such events are not recorded
 
   // The pages' place in their block.
   PageRun run() const { return run_in_block(block_of(span.first), span); }
 };
 
-// Bytes of resident pages, which must stay where they are until the transfer completes; or bytes of
-// this process's memory, which need not exist.
+// A copy of bytes. A side may be resident pages, which must stay where they are until the transfer
+// completes, a file, or this process's memory, which need not exist.
 struct ByteTransfer {
   struct InPool {
     Processor pool;
@@ -56,7 +56,7 @@ struct ByteTransfer {
 
   Place to = nullptr;
   Place from = nullptr;   // only read
-  std::size_t bytes = 0;  // at most one block's; in a file, within one block
+  std::size_t bytes = 0;  // at most 2 MiB; within one block of a pool or file
 };
 
 struct TransferResult {
@@ -83,18 +83,18 @@ class CopyBackend {
 };
 
 // How bytes get into the target's pool. A write locks the file against other writers, but Linux
-// need not clear the pages first. A read into a mapping of the file takes no such lock. Threads
-// that write together with threads that read move more than threads of one kind.
+// need not clear the pages first. A read into a mapping of the file takes no such lock. Some
+// threads that write and some that read copy more together than threads of one kind.
 enum class CopyMethod {
   write,
   read,
 };
 
-// pools[i] belongs to processor i; the pools outlive the backend. Uses io_uring where it is
-// permitted. To be called by the thread that will use the backend.
+// The backend uses io_uring where that is permitted. pools[i] belongs to processor i; the pools
+// outlive the backend. To be called by the thread that will use the backend.
 std::unique_ptr<CopyBackend> make_copy_backend(
     std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method);
-// The same without io_uring: the calling thread copies.
+// A backend without io_uring: the thread that uses it copies.
 std::unique_ptr<CopyBackend> make_plain_backend(
     std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method);
 

@@ -27,8 +27,8 @@
   X(bytes_copied)                    \
   X(service_ns)
 
-// Further counters of each processor: wherryStats has the sum `NAME`, and `processor_NAME` for
-// each.
+// Further counters of each processor: wherryStats has their sum as `NAME`, and the value of each
+// processor in `processor_NAME`.
 #define WHERRY_LATER_PROCESSOR_COUNTERS(X) \
   X(held) /* each time that a page does not leave the pool because somebody else holds it */
 
@@ -41,8 +41,8 @@
 
 namespace wherry::impl {
 
-// In pages unless the name says otherwise. Relaxed: they order nothing. Each is raised before the
-// access that caused the event returns.
+// The counters of one processor, in pages unless the name says otherwise. Their memory order is
+// relaxed. Each is raised before the access that caused the event returns.
 struct Counters {
 #define WHERRY_COUNTER(name) std::atomic<std::uint64_t> name{0};
   WHERRY_PROCESSOR_COUNTERS(WHERRY_COUNTER)

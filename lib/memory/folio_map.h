@@ -1,10 +1,10 @@
 // Which pages of a pool may share a folio (os/memory/page_frames.h) with other pages, as far as the
 // library knows: a folio larger than a page is created where the library writes to the file, where
 // it has Linux create or make a huge page, and where Linux merges pages in the background
-// (SparsePoolFile::folios()). Says "may share" too often rather than too rarely.
+// (SparsePoolFile::folios()). In doubt the answer is "may share".
 //
-// A folio of less than 64 KiB is treated as 64 KiB. One word for each block; any thread may change
-// what concerns the pages that it may change.
+// A folio of less than 64 KiB is treated as 64 KiB. There is one word for each block. A thread may
+// change the bits of pages that it may change.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,21 @@ namespace wherry::impl {
 
 class FolioMap {
  public:
-  // For a file of so many bytes.
+  // `bytes`: the size of the pool's file.
   explicit FolioMap(std::size_t bytes)
       : words_(Mapping::zeroed(
             round_up(bytes / block_size * sizeof(std::uint64_t) + page_size, page_size))) {}
 
-  // These pages may be one folio from now on. Requires: whole regions of 64 KiB of one block, which
-  // were absent, or were merged.
+  // Notes that these pages may be one folio from now on. Requires: they are whole regions of 64 KiB
+  // of one block, which were absent, or which Linux has merged.
   void created(PageSpan pages) {
     const PageRun run = run_in(pages);
     const std::uint64_t large = regions(run);
     word_of(pages).fetch_or(large | (large & ~first_region(run)) << joined_shift,
                             std::memory_order_relaxed);
   }
-  // No page of these shares a folio with another page any more, or the pages are absent.
+  // Notes that none of these pages shares a folio with another page any more, or that they are
+  // absent.
   void separated(PageSpan pages) {
     const PageRun run = run_in(pages);
     const std::atomic_ref<std::uint64_t> word = word_of(pages);
@@ -40,7 +41,7 @@ class FolioMap {
     const unsigned end = run.end() / pages_per_region;
     if (first >= end) return;
     const std::uint64_t whole = mask(first, end);
-    // The region behind continues no folio of these.
+    // The region behind them continues no folio of these pages.
     const std::uint64_t joined = mask(first, end < regions_per_block ? end + 1 : end);
     word.fetch_and(~(whole | joined << joined_shift), std::memory_order_relaxed);
   }
@@ -51,7 +52,7 @@ class FolioMap {
     const PageRun run = run_in(pages);
     return may_continue(word, run.first) || may_continue(word, run.end());
   }
-  // The pages, and those with which they may share folios.
+  // Returns the pages, and those with which they may share folios.
   PageSpan around(PageSpan pages) const {
     const std::uint64_t word = word_of(pages).load(std::memory_order_relaxed);
     const PageRun run = run_in(pages);

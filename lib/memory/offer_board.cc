@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t the_mark = 0x31'79'72'72'65'68'77;  // "wherry1"
 
-// 0: the slot is free. Otherwise the offer was written before the ticket (release).
+// Is 0 if the slot is free. Otherwise the offer was written before the ticket (release).
 using Ticket = std::atomic<std::uint64_t>;
 struct Slot {
   Ticket ticket;
@@ -87,8 +87,8 @@ std::optional<OfferHandle> OfferBoard::post(const Offer& offer) {
 void OfferBoard::withdraw(const OfferHandle& handle) {
   Slot& slot = reinterpret_cast<Slot*>(slots_.data())[handle.slot];
   WHERRY_CHECK(slot.ticket.load() == handle.ticket, "offer {} is not on the board", handle.ticket);
-  // Before the caller looks for marks on the offered range: a process that marks the range later
-  // finds the offer gone.
+  // The ticket is cleared before the caller looks for marks on the offered range: a process that
+  // marks the range later finds the offer gone.
   slot.ticket.store(0);
   free_.push_back(handle.slot);
 }

@@ -6,9 +6,9 @@
 // permission: the same user, or a process that may trace the offering one. The handle alone gives
 // no access.
 //
-// Offers end, and slots and process ids are reused. A reused one is not mistaken for an earlier
-// one: each offer has a ticket that is never used again, and the handle also contains the start
-// time of the process and the identity of the board's file.
+// Offers end, and slots and process ids are reused. A reused slot or id is not mistaken for an
+// earlier one: each offer has a ticket that is never used again, and the handle also contains the
+// start time of the process and the identity of the board's file.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct Offer {
   FileIdentity file;
   std::uint64_t offset = 0;  // in the file, in bytes
   std::uint64_t bytes = 0;
-  // Where the memory is, as a number that means the same in all processes.
+  // The number of the device, which is the same in all processes.
   std::int32_t device = 0;
   // Set by post(). A thread's id would lead to the same files, so post() records the process's id.
   std::int32_t pid = -1;
@@ -45,7 +45,7 @@ struct Offer {
   std::uint64_t pool = 0;
 };
 
-// Without padding: handles are compared and checked in every bit.
+// Has no padding, because handles are compared and checked in every bit.
 struct OfferHandle {
   std::uint64_t mark = 0;        // says that this is a handle
   std::uint64_t start_time = 0;  // of the process
@@ -101,8 +101,8 @@ class ForeignOffer {
   static Verdict find(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
 
   const Offer& offer() const { return offer_; }
-  // Opens the offered file as a new file description. Returns any verdict but `own`. Throws as
-  // find().
+  // Opens the offered file as a new file description. Returns any verdict but `own`. Throws
+  // std::system_error as find() does.
   Verdict open_file(Fd& file) const;
   // Whether the offer is still on the board. The caller marks the file's range as in use
   // (os/files/range_mark.h) before it asks. If the answer is true, the process that ends the offer

@@ -1,8 +1,8 @@
-// For each page of the arena: which processors may access it. Device processes read the same memory
-// and cannot write to it. A block that belongs to one allocation has one byte, other pages have one
-// byte each, so an allocation of 100 GiB costs one store for each block. Read without a lock, also
-// in signal handlers. All further facts about an allocation are known only to the host's
-// AddressSpace.
+// A table that tells for each page of the arena which processors may access it. Device processes
+// read the same memory and cannot write to it. A block that belongs to one allocation has one byte,
+// other pages have one byte each, so an allocation of 100 GiB costs one store for each block. The
+// table is read without a lock, also in signal handlers. All further facts about an allocation are
+// known only to the host's AddressSpace.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace wherry::impl {
 // The table, in any process that maps the memory. Any thread may call.
 struct PageOwnersView {
   const std::atomic<std::uint8_t>* bytes = nullptr;
-  // Pages of the arena. After their bytes follow the bytes of its blocks, then the audiences.
+  // Pages of the arena. Their bytes are followed by the bytes of the blocks, then by the audiences.
   std::size_t pages = 0;
 
   // Size of the whole table in bytes.

@@ -25,13 +25,13 @@ std::optional<Userfaultfd> make_filler(std::optional<UffdAccess> access) {
   return Userfaultfd(Userfaultfd::create(*access), /*raises_sigbus=*/true);
 }
 
-// Without memory for a whole block, or with a source page that cannot be read, there may be memory
-// for some of the block's pages.
+// Returns nullopt if Linux has no memory for a whole block, or cannot read a source page: there may
+// be memory for some of the block's pages.
 std::optional<OpResult> unless_short_of_memory(const OpResult& result) {
   return result.status == OpStatus::no_memory ? std::nullopt : std::optional(result);
 }
 
-// The library's own mappings permit huge pages where the filler tracks the holes.
+// Mappings may permit huge pages everywhere only if a userfaultfd tracks the file's holes.
 HugePages possible(HugePages wanted, std::optional<UffdAccess> access) {
   return wanted == HugePages::if_possible && !access ? HugePages::where_whole : wanted;
 }
@@ -80,16 +80,16 @@ int SparsePoolFile::punch(PageSpan span) {
 
 int SparsePoolFile::punch_from_full_block(PageSpan span) {
   if (!maps_huge_pages()) return punch(span);
-  // Linux clears a part of a huge page where it is. Nobody holds this one: Linux merges no held
-  // pages, and removes all entries for what it merges. But Linux cannot split a huge page while it
-  // makes it. Then the pages of the part stay in the file, and the next punch removes them.
+  // If Linux has just merged the block, the punch clears the part in place. No holder sees that, as
+  // Linux merges no held pages, and removes all entries for what it merges. But Linux cannot split
+  // a huge page while it makes it: then the part stays in the file until a later punch.
   constexpr int attempts_max = 1000;
   int error = file_.punch(span.offset(), span.bytes());
   for (int attempt = 1; error == 0 && attempt < attempts_max && !holds_none(span); ++attempt)
     error = file_.punch(span.offset(), span.bytes());
   if (error != 0) return error;
-  // Since 6.16 Linux leaves the rest of a huge page in folios that are as large as possible. One of
-  // these two pages is in the largest.
+  // Since 6.16 a punch leaves the rest of a huge page in folios that are as large as possible. The
+  // block's second or last page is in the largest of them.
   const PageSpan block = block_span(block_of(span.first));
   for (const PageIndex page : {block.first + 1, block.end() - 1})
     if (!span.contains(page) &&
@@ -106,15 +106,15 @@ Folios SparsePoolFile::folios(PageSpan span, const PageMask& resident) {
   const PageSpan block = block_span(block_of(span.first));
   const bool is_full = resident == ~PageMask{};
   if (!folio_map_.may_share(span)) {
-    // Linux merges the pages of a block in the background only if none is missing, where a
-    // userfaultfd tracks the holes, and otherwise only where mappings permit huge pages.
+    // Where a userfaultfd tracks the holes, Linux merges a block in the background only if no page
+    // is missing. Otherwise it does so only where mappings permit huge pages.
     if (!is_full || !views_permit_huge_pages()) return Folios::apart;
     if (place_of(span.first) == PageFrames::Place::alone || !is_huge_now(block))
       return Folios::apart;
     folio_map_.created(block);
     return Folios::huge_page;
   }
-  // A page is in no folio with a page that is absent.
+  // A page shares no folio with an absent page.
   const auto continues = [&](PageIndex page) -> std::optional<bool> {
     const bool is_inside = page != block.first && page != block.end();
     if (!is_inside || !resident.test(page_in_block(page))) return false;
@@ -141,8 +141,8 @@ bool SparsePoolFile::is_huge_now(PageSpan block) {
   constexpr std::uint64_t middle = pages_per_block / 2;
   if (const auto place = place_of(block.first + middle))
     return *place == PageFrames::Place::further;
-  // Without the privilege: where a mapping permits huge entries, an access to the first page enters
-  // the middle one only as part of a huge page.
+  // Without the privilege to ask Linux: in a mapping that permits huge entries, an access to the
+  // first page enters the middle page only if the block is a huge page.
   const LockGuard guard(folios_lock_);
   try {
     if (!look_window_) look_window_.emplace(block_size);
@@ -167,18 +167,18 @@ void SparsePoolFile::remove_own_entries(PageSpan block) {
 }
 
 OpStatus SparsePoolFile::split(PageSpan span) {
-  // Copies of the library, and Linux itself, hold a page for a moment.
+  // Several attempts, because the library's copies, and Linux itself, may hold a page for a moment.
   constexpr int attempts_max = 3;
   const PageSpan block = block_span(block_of(span.first));
   remove_own_entries(block);
   for (int attempt = 0; attempt < attempts_max; ++attempt) {
-    // Linux splits through a page table that has an entry.
+    // Linux splits only through a page table that has an entry, which this read makes.
     (void)*const_cast<const volatile std::byte*>(alias(span.first));
     if (split_folios(0, address(span), span.bytes()) != 0) return OpStatus::unsupported;
     const auto mapped = frames_.page_table().is_mapped(address(span));
     if (!mapped) return OpStatus::unsupported;
-    // The entry also goes, for a moment, when Linux tries to move or to reclaim the huge page. Both
-    // fail if somebody holds it, and then it is not split. So a second look asks for the page.
+    // The entry also goes, for a moment, when Linux tries to move or to reclaim the huge page,
+    // which fails if somebody holds it. So is_huge_now() looks whether the page was split.
     if (*mapped || is_huge_now(block)) continue;
     was_split(block);
     return OpStatus::ok;
@@ -194,7 +194,7 @@ OpStatus SparsePoolFile::rebuild(PageSpan span, const PageMask& resident) {
   } catch (const std::system_error&) {
     return OpStatus::no_memory;
   }
-  // Every page of the copy exists before the first page leaves.
+  // All contents are copied before the first page leaves, so that a lack of memory does no harm.
   const std::span<std::byte> contents{contents_->data(), span.bytes()};
   if (read_at(file_.fd_at(span.offset()), span.offset(), contents) !=
       static_cast<int>(span.bytes()))
@@ -211,8 +211,8 @@ OpStatus SparsePoolFile::rebuild(PageSpan span, const PageMask& resident) {
 }
 
 void SparsePoolFile::fill_small(PageSpan span, const std::byte* source) {
-  // The contents exist only in `source`. Linux has just got as many pages back as are created here,
-  // unless somebody holds them.
+  // This must not fail: the contents exist only in `source`. The punch has freed as many pages as
+  // are created here, unless somebody holds them.
   constexpr std::uint64_t limit_ns = 10'000'000'000;
   constexpr std::chrono::milliseconds pause{1};
   std::uint64_t done = 0;
@@ -249,8 +249,8 @@ bool SparsePoolFile::is_huge_page(PageSpan span) const {
   return span.count == pages_per_block && page_in_block(span.first) == 0 && maps_huge_pages();
 }
 
-// One thread at a time writes: Linux need not clear the pages first, but locks the file. The others
-// do not wait for that lock.
+// One thread at a time uses write(2): Linux need not clear the pages first, but locks the file.
+// Other threads create pages in another way instead of waiting for the lock.
 std::optional<OpResult> SparsePoolFile::try_write(PageSpan span, const std::byte* source) {
   const auto turn = begin_write(span, 1);
   if (!turn) return std::nullopt;
@@ -269,7 +269,7 @@ std::optional<WriteTurn> SparsePoolFile::begin_write(PageSpan span, unsigned wri
   return WriteTurn(writers);
 }
 
-// SEEK_DATA would wait for a write to the file.
+// Looks through the block alias if there is one: SEEK_DATA would wait for a write to the file.
 bool SparsePoolFile::is_absent_block(PageSpan span) const {
   return has_block_alias() ? is_absent(block_alias(span)) : holds_none(span);
 }
@@ -299,7 +299,7 @@ std::optional<OpResult> SparsePoolFile::fill_huge_page(PageSpan span, const std:
   return unless_short_of_memory(outcome_of(span, result, span.bytes()));
 }
 
-// Linux may have created some of the pages before it failed, and the caller accounts for none.
+// If Linux failed, it may have created some of the pages, and the caller accounts for none.
 OpResult SparsePoolFile::outcome_of(PageSpan span, int result, std::size_t expected) {
   if (result == static_cast<int>(expected)) return {OpStatus::ok, span.bytes()};
   WHERRY_CHECK(punch(span) == 0, "a part of a pool cannot be freed");
@@ -319,7 +319,8 @@ OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
 }
 
 OpResult SparsePoolFile::fill_zero(PageSpan span) {
-  // Small pages where there is no memory for a huge one, and to find a page that is there already.
+  // Small pages follow if there is no memory for a huge one, or if a page is there already, which
+  // fill_zero_small() reports.
   if (is_huge_page(span) && is_absent_block(span))
     if (const auto filled = fill_huge_page(span, nullptr)) return *filled;
   return fill_zero_small(span);
@@ -339,7 +340,7 @@ OpResult SparsePoolFile::fill_zero_small(PageSpan span) {
 int SparsePoolFile::merge(PageSpan block) {
   may_become_folio(block);
   const auto merge_in = [this](std::span<std::byte> pages) {
-    // Linux 6.1 merges only where a page table exists. The access may fill a hole.
+    // Linux 6.1 merges only where a page table exists, so access a page. That may fill a hole.
     if (!filler_) fetch(pages.first(page_size));
     return -merge_pages(pages);
   };

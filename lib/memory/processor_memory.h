@@ -16,8 +16,8 @@
 namespace wherry::impl {
 
 struct ProcessorMemory {
-  // `page_table`: nothing: the processor has its own. `shown`: where the counters are; null: in
-  // this object, where no other process sees them.
+  // `page_table`: the processor whose page table is used; nullopt: its own. `shown`: where the
+  // counters are; null: in this object, where no other process sees them.
   ProcessorMemory(Processor processor, Mapper& processor_mapper, PoolFile& pool_file,
                   std::uint64_t capacity_pages, BlockDirectory& all_blocks,
                   std::optional<Processor> page_table = std::nullopt,
@@ -31,8 +31,8 @@ struct ProcessorMemory {
         counters(shown == nullptr ? own_counters : shown->counters) {}
 
   const Processor id;
-  // The processor in whose page table the pages are mapped that this one's threads access: itself,
-  // or the host for a coherent device.
+  // The processor whose page table this one's threads use: itself, or the host for a coherent
+  // device.
   const Processor table;
   Mapper& mapper;
   PoolFile& file;

@@ -36,7 +36,7 @@ StatusBoard::StatusBoard(const StatusFacts& facts)
     : published_(status_name, status_bytes(facts.blocks), &file_) {
   WHERRY_CHECK(!facts.processors.empty() && facts.processors.size() <= max_processors,
                "{} processors", facts.processors.size());
-  // The names stay untouched, so that they take no memory.
+  // The names stay unwritten, so that Linux commits no memory.
   StatusHeader& header = *new (&memory().header) StatusHeader;
   for (ProcessorStatus& processor : memory().processors) new (&processor) ProcessorStatus;
   header.processors = static_cast<std::uint32_t>(facts.processors.size());
@@ -63,7 +63,7 @@ void StatusBoard::name(std::uint64_t address, std::uint64_t bytes, std::uint64_t
       header.names_left_out.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    // forget_names() then needs no memory.
+    // Reserved now, so that forget_names() needs no memory.
     free_slots_.reserve(shown_names_max);
     found = slots_.emplace(address, free_slots_.empty() ? next : free_slots_.back()).first;
     if (free_slots_.empty())
@@ -81,7 +81,7 @@ void StatusBoard::name(std::uint64_t address, std::uint64_t bytes, std::uint64_t
 }
 
 void StatusBoard::forget_names(std::uint64_t address, std::uint64_t bytes) {
-  // A thread that knows of a name sees that there is one.
+  // Relaxed is enough: if this memory was named before the call, the load sees that.
   if (!has_names_.load(std::memory_order_relaxed)) return;
   const LockGuard guard(lock_);
   const auto first = slots_.lower_bound(address);

@@ -35,7 +35,7 @@ class StatusBoard {
   // Throws std::system_error.
   explicit StatusBoard(const StatusFacts& facts);
 
-  // Written by the parts that count. Any thread.
+  // The parts of the library that count write here. Any thread.
   ProcessorStatus& processor(Processor p) const {
     return memory().processors[static_cast<std::size_t>(p.index)];
   }
@@ -46,7 +46,7 @@ class StatusBoard {
   // thread. Throws std::bad_alloc, and then shows no name.
   void name(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset, std::string_view text)
       EXCLUDES(lock_);
-  // The memory is freed: its names go. Any thread.
+  // Removes the names of memory that is freed. Any thread.
   void forget_names(std::uint64_t address, std::uint64_t bytes) EXCLUDES(lock_);
 
  private:

@@ -1,9 +1,8 @@
 // The layout of the memory in which a process shows its counters to other processes: the library
-// writes it (memory/status_board.h), `wherry top` reads it. Both are of the same machine; a reader
-// of another format than its own shows nothing.
+// writes it (memory/status_board.h), `wherry top` reads it. Both run on the same machine. A reader
+// that finds another format than its own shows nothing.
 //
-// The counters of processors are the library's own, in the place where it needs them anyway; there
-// is no second set.
+// The library itself counts in this memory; there is no second set of processors' counters.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@ inline constexpr std::uint64_t status_mark = 0x3173'7574'6174'7377;  // "wstatus
 // To be raised with every change of the structs below, or of the lists of counters.
 inline constexpr std::uint32_t status_format = 2;
 
-// Further names of memory are counted only.
+// How many names are shown; further ones are only counted.
 inline constexpr std::size_t shown_names_max = 1024;
 inline constexpr std::size_t shown_name_bytes = 256;  // with the zero byte at its end
 inline constexpr std::uint64_t not_in_arena = UINT64_MAX;
@@ -38,7 +37,7 @@ struct BlockActivity {
   std::atomic<std::uint64_t> faults{0};
   std::atomic<std::uint64_t> arrived{0};  // pages that came to a pool, as moves or copies
   std::atomic<std::uint64_t> evicted{0};  // pages that were evicted
-  std::uint64_t unused = 0;               // two blocks share a cache line, and none has two
+  std::uint64_t unused = 0;               // so that no block lies in two cache lines
 };
 
 // Memory that the program has named.
@@ -63,14 +62,14 @@ struct ShownProcessor {
 };
 
 struct StatusHeader {
-  // status_mark once the rest is valid (release).
+  // Becomes status_mark when the other fields are valid (release).
   std::atomic<std::uint64_t> mark{0};
   std::uint32_t format = status_format;
   std::uint32_t processors = 0;
   std::uint64_t start_ns = 0;  // when the library started (CLOCK_MONOTONIC)
   std::uint64_t arena_base = 0;
   std::uint64_t blocks = 0;  // of the arena
-  // The arena's blocks from here on hold variables, which have addresses of their own.
+  // The first of the arena's blocks for variables, whose addresses are outside the arena.
   std::uint64_t variables_from = 0;
   std::array<char, 32> version{};
   std::array<char, 32> trap{};

@@ -36,7 +36,7 @@ class StripedFile {
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const {
     return at(offset).first_data(offset, end);
   }
-  // See MemoryFile, for pages that may lie in several files.
+  // Calls MemoryFile::prefer_nodes() for pages that may be in several files.
   [[nodiscard]] int prefer_nodes(PageSpan pages, std::span<const int> nodes) const;
 
  private:

@@ -11,8 +11,8 @@ using namespace wherry::impl;
 
 namespace {
 
-// A call that is given more does the rest when it is repeated, as after any short count: a read of
-// gigabytes that returns ten bytes must not create gigabytes.
+// How many bytes are prepared for a call. A longer call returns a short count and is repeated for
+// the rest. A read that asks for gigabytes and gets ten bytes must not create gigabytes.
 constexpr std::size_t prepared_max = std::size_t{16} << 20;
 
 std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess access) {
@@ -24,8 +24,8 @@ std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess acc
   if (accessible == 0) return 0;
   const Access as = access == SystemCallAccess::write ? Access::write : Access::read;
   touch(start, accessible, as);
-  // Without the first page a call gets nowhere, without a later one it returns a short count: so
-  // that one last.
+  // The first page is touched once more, as the last one: without it the call fails, without a
+  // later one it returns a short count.
   touch(start, 1, as);
   return accessible;
 }
@@ -37,8 +37,7 @@ constinit SystemCallHooks hooks{.prepare = prepare, .layout = nullptr};
 void wherry::impl::attach_to_system_calls(bool faults_are_served) {
   pass_to_interposers(hooks);
   using Attach = void (*)(const SystemCallHooks*, bool);
-  // Kept where dlsym finds it: in the program, in what it was linked with, and in what was
-  // preloaded.
+  // dlsym finds libwherry_io in the program, in its libraries, and in preloaded ones.
   if (auto* const attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, attach_name)))
     attach(&hooks, !faults_are_served);
 }

@@ -1,4 +1,4 @@
-// What the wrappers of system calls (lib/io) and the library say to each other. The wrappers are in
+// The interface between the wrappers of system calls (lib/io) and the library. The wrappers are in
 // the interposers, which come with the library, and in libwherry_io. Neither libwherry_io nor the
 // library is linked against the other: a program may have one of them, or both in either order, so
 // the library looks for libwherry_io when it starts.
@@ -20,24 +20,24 @@ enum class SystemCallAccess {
 };
 
 struct SystemCallHooks {
-  // Touches the bytes, or a part of them in the front: up to the first that is not this process's
-  // to access, and no more than some. Returns how many bytes that are; 0: it is no managed memory,
-  // system calls take it as it is. Async-signal-safe.
+  // Touches the bytes up to the first that this process may not access, and at most 16 MiB. Returns
+  // their number; 0: the first byte is not managed memory that this process may access, and system
+  // calls take the memory as it is. `look` only counts. Async-signal-safe.
   std::size_t (*prepare)(const void* start, std::size_t bytes, SystemCallAccess access);
-  // Where managed memory may be. Null: nowhere yet.
+  // Tells where managed memory may be. Null: there is none yet.
   std::atomic<const ArenaLayout*> layout;
 
-  // Whether managed memory may begin there; if not, prepare() returns 0. Inline, because the
-  // wrappers ask this of every call.
+  // Whether the address may be managed memory; if not, prepare() returns 0. Inline, because the
+  // wrappers ask this in every call.
   bool may_begin_at(const void* address) const {
     const ArenaLayout* const found = layout.load(std::memory_order_acquire);
     return found != nullptr && found->may_contain(reinterpret_cast<std::uintptr_t>(address));
   }
 };
 
-// What libwherry_io exports: a function that takes a pointer to hooks, which live as long as the
-// process, and whether calls' memory is to be prepared. It uses the hooks from then on, in
-// processes that are forked later, too.
+// The function that libwherry_io exports. It takes a pointer to hooks, which live as long as the
+// process, and whether calls' memory is to be prepared. libwherry_io uses the hooks from then on,
+// in processes that are forked later, too.
 inline constexpr const char* attach_name = "wherry_io_attach";
 
 // Passes hooks to the interposers, and to libwherry_io if it is loaded. Only libwherry_io prepares

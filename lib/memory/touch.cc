@@ -30,7 +30,7 @@ void access_one(std::uintptr_t address, Access access) {
 }  // namespace
 
 void TouchableMemory::announce(const TouchableMemory& memory) {
-  // Never destroyed: another thread may still be reading the previous one.
+  // The previous one is never destroyed: another thread may still be reading it.
   announced.store(new Announced{memory, {}}, std::memory_order_release);
   announce_to_system_calls(*memory.layout);
 }

@@ -8,7 +8,7 @@
 
 namespace wherry::impl {
 
-// A block of zeros, never written, so that reads see one page of memory again and again.
+// A block of zeros that is never written: all reads of it reach Linux's zero page.
 std::span<const std::byte, block_size> zero_block();
 
 }  // namespace wherry::impl

@@ -17,7 +17,7 @@ std::optional<PageSpan> AccessSampler::choose_page(BlockIndex index, Processor p
   const PageMask seen = block.at(p).resident & block.mapped_from(p, p);
   const PageMask pages = seen - pinned - block.switching(p) - block.in_flight();
   if (pages.none()) return std::nullopt;
-  // From a random place on, or from the start where nothing follows.
+  // Takes the first such page from a random place on, or the first of all if none follows.
   const auto from = static_cast<unsigned>(random_() % pages_per_block);
   const PageRun after = pages.next_run(from);
   const unsigned page = after.count != 0 ? after.first : pages.next_run(0).first;
@@ -38,7 +38,7 @@ void AccessSampler::sample(Processor p, std::uint64_t count) {
       resident.accessed(*block);  // accesses would not be seen, so it must not look idle
   }
   if (chosen == 0) return;
-  // The page state still says that the pages may be mapped: a fault may map them again before this
+  // The page state keeps saying that the pages are mapped: a fault may map them before this
   // returns. The fault service enters the page of a fault whatever the state says.
   const std::span<const PageSpan> wanted = std::span(pages).first(chosen);
   if (changers_[static_cast<std::size_t>(p.index)]->forget_entries(wanted) == 0) return;

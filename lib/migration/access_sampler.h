@@ -21,13 +21,13 @@ class AccessSampler {
   AccessSampler(PageEngine& engine, BlockDirectory& blocks, PinGate& pins,
                 std::span<ViewChanger* const> changers);
 
-  // Samples at most `count` of the blocks in p's pool. Takes as long as a command to the device.
-  // Never under a lock that a fault needs; one thread.
+  // Samples at most `count` of the blocks in p's pool. Takes as long as a command to the device, so
+  // never under a lock that a fault needs. One thread.
   void sample(Processor p, std::uint64_t count);
 
  private:
   // A page of the block that p has mapped from its own pool, that is not pinned and that no
-  // operation is changing; nothing: there is none.
+  // operation is changing; nullopt if there is none.
   std::optional<PageSpan> choose_page(BlockIndex block, Processor p) REQUIRES(pins_.lock);
 
   PageEngine& engine_;

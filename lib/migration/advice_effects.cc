@@ -48,7 +48,7 @@ AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMas
                                          Processor p) {
   const PageMask missing = enter_shown(block, pages, p);
   if (missing.none()) return Shown::yes;
-  // A view of p's own pool needs no more mappings.
+  // Views of p's own pool are requested separately: they need no more mappings.
   const PageMask own = missing & block.state.at(p).resident;
   const auto ask = [&](const PageMask& wanted, ViewRequests::Wish wish) {
     return wanted.none() || views_.request(p, block.index, wanted, wish);
@@ -60,8 +60,8 @@ AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMas
   return views_.is_overdue(p) ? Shown::declined : Shown::pending;
 }
 
-// A processor's own pool and those of coherent devices, for the host, are where its accesses go
-// without a remote mapping.
+// A processor uses its own pool without a remote mapping. So does the host use the pools of
+// coherent devices, which share its page table.
 PageMask AdviceEffects::sees_others(const LockedBlock& block, Processor p) const {
   PageMask pages = block.state.foreign(p);
   for (ProcessorMask near = engine_.sharing(p) & ~p.bit(); near != 0; near &= near - 1)
@@ -162,7 +162,7 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
     if (!sees_some) return true;
     if (patience.is_over() || views_.is_overdue(p)) return false;
     views_.wait_until_done(p, apply_limit_ms);
-    // The request may have been declined, and the next one would be declined at once, too.
+    // Pause: the request may have been declined, and the next one would be declined at once, too.
     std::this_thread::sleep_for(take_back_pause);
   }
 }
@@ -172,9 +172,9 @@ bool AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   bool pending = false;
   const auto visit = [&](BlockIndex index, Block& state) {
     const PageRun run = run_in_block(index, pages);
-    // A duplication that is in flight must end before this returns. Other transfers follow the new
-    // advice when they complete.
-    // So must others of the block, because copies may be parts of one huge page.
+    // If read-mostly advice ends, a duplication that is in flight must end first. So must other
+    // transfers of the block, because copies may be parts of one huge page. With other advice,
+    // transfers follow it when they complete.
     const PageRun resting =
         change.kind == Kind::unset_read_mostly ? PageRun{0, pages_per_block} : PageRun{};
     lock_at_rest(engine_.transfers(), index, state, resting);

@@ -21,8 +21,8 @@ class AdviceEffects {
 
   // Whether any page has advice.
   bool advises() const { return !advice_.empty(); }
-  // The page's advice, and the span around it that has the same advice. Read-mostly is left out
-  // while copies are forbidden.
+  // Returns the page's advice, and the span around it that has the same advice. Read-mostly is left
+  // out while copies are forbidden.
   AdviceMap::Segment advice_at(PageIndex page) const;
 
   // Pages of the block that must stay in the pool where they are.
@@ -34,15 +34,15 @@ class AdviceEffects {
   enum class Shown {
     yes,
     pending,  // a change of p's view is under way: the caller tries again later
-    // The request was declined, or p is overdue: the pages have to move to the pool that p's view
-    // shows.
+    // The request was declined, or p does not answer commands (overdue): the pages have to move to
+    // the pool that p's view shows.
     declined,
   };
   // Maps the pages that pools hold at p, in whatever pool they are.
   Shown show(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
-  // As show(), for the host, but waits for the change. Call it without the block's lock, not in a
-  // thread that resolves faults.
+  // Maps the pages at the host, and waits until the host's view has changed for that. Call it
+  // without the block's lock, not in a thread that resolves faults.
   void show_on_host(BlockIndex block, const PageMask& pages) {
     views_.carry_out(Processor::host(), block, pages, ViewRequests::Wish::see);
   }
@@ -83,13 +83,13 @@ class AdviceEffects {
  private:
   // Removes the first run of equal advice from `left`, and returns it.
   AdviceMap::Segment take_segment(PageSpan& left) const;
-  // Pages of which p sees a pool of a processor with another page table, or of which its view is
-  // being changed.
+  // Pages for which p's view shows the pool of a processor with another page table, or is being
+  // changed.
   PageMask sees_others(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // Leaves one copy of each page, the preferred location's if it has one.
   void collapse(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
-  // Change views of the pages back to the processors' own pools. Return true if that needs a
-  // change, which has been requested.
+  // Request that all views of the pages, or p's, change back to the processors' own pools. Return
+  // true if a change was needed and requested.
   bool send_all_home(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   bool send_home(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
 

@@ -13,8 +13,8 @@
 
 namespace wherry::impl {
 
-// How long a waiter believes in a transfer that never ends, in time in which the waiter ran. Then
-// the process is ended.
+// How long a waiter waits without a live transfer, in time in which the waiter ran. Then it ends
+// the process.
 inline constexpr std::uint64_t rest_limit_ns = 60'000'000'000;
 
 // Returns when is_at_rest() returns true. `pages`: the pages that it looks at. Not for threads that
@@ -26,7 +26,7 @@ void wait_for_rest(const InFlightTransfers& transfers, PageSpan pages, const Pre
   constexpr std::uint64_t look_max_ns = 2 * look_ms * std::uint64_t{1'000'000};
   check_wait();
   std::uint64_t in_vain_ns = 0;
-  std::uint64_t last_ns = 0;  // of the look before
+  std::uint64_t last_ns = 0;  // of the previous look
   while (in_vain_ns < rest_limit_ns) {
     const std::uint32_t seen = transfers.seen();
     if (is_at_rest()) return;

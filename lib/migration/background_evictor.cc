@@ -7,8 +7,8 @@
 namespace wherry::impl {
 namespace {
 
-// A block is what one eviction frees. In a pool of fewer blocks than this, those kept free would
-// cost more hits than the waiting that they save.
+// A pool of fewer blocks has no watermarks: an eviction frees a whole block, and blocks kept free
+// would cost more hits than the waiting that they save.
 constexpr std::uint64_t blocks_min = 16;
 constexpr std::uint64_t free_share = 64;
 

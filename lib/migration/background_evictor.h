@@ -20,7 +20,7 @@
 
 namespace wherry::impl {
 
-// Numbers of free pages of a pool. Both 0: the pool has no watermarks.
+// Numbers of free pages of a pool. Both are 0 if the pool has no watermarks.
 struct Watermarks {
   std::uint64_t low = 0;   // with fewer free pages the thread wakes
   std::uint64_t high = 0;  // it evicts until this many pages are free
@@ -44,12 +44,12 @@ class BackgroundEvictor {
   ~BackgroundEvictor();
   // Starts the thread. Call it once, before any page comes to a pool.
   void start();
-  // free_held() has work. Any thread.
+  // Tells the thread that free_held() has work. Any thread.
   void notify() { notifier_.notify(); }
 
  private:
   void work();
-  // True: enough pages are free, or no more can be evicted.
+  // Returns true if enough pages are free, or no more can be evicted.
   bool relieve(Processor p);
 
   PageEngine& engine_;

@@ -14,10 +14,10 @@ namespace {
 constexpr std::uint64_t per_mille_of_each_cpu = 10;
 // After a rest 1 GiB may be consolidated at once, which takes 0.3 to 0.5 s.
 constexpr std::uint64_t most_at_once_ns = 500'000'000;
-// So many refusals in a row, and no success, come from Linux and not from what threads do
-// meanwhile.
+// So many refusals in a row are taken for a property of this Linux, not for an effect of what
+// threads do meanwhile.
 constexpr int refusals_max = 32;
-// How long pages may be in flight one after another while the thread waits to look at the others.
+// How long the thread waits while pages of the block are in flight, one after another.
 constexpr std::uint64_t flight_limit_ns = 10'000'000'000;
 constexpr std::chrono::milliseconds flight_pause{1};
 
@@ -93,8 +93,8 @@ Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
     const auto holder = scattered_at(block);
     if (!holder || !pins_.pinned(index).none()) return Merged::not_wanted;
     owner = *holder;
-    // With a userfaultfd nobody gets a reference to a page that leaves: he would fault, and wait
-    // for the block's lock.
+    // Not needed with a userfaultfd: nobody gets a reference to a page that leaves, because the
+    // access faults and waits for the block's lock.
     if (!engine_.at(engine_.table_of(owner)).mapper.punch_unmaps())
       engine_.entries().scattered_blocks().merge_begins(block, owner);
   }
@@ -111,7 +111,7 @@ bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
   {
     const LockedBlock block(index, state);
     const bool prepared = wanted && engine_.entries().prepare_huge_entry(block, owner);
-    // Linux removes the entries of the pages from every page table, before it may refuse.
+    // Linux has removed the pages' entries from every page table, also if it then refused to merge.
     engine_.entries().restore(block, owner);
     if (!prepared) return true;
   }

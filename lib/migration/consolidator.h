@@ -2,9 +2,10 @@
 // background. Random accesses to them are up to 1.6 times as fast then, because the CPU keeps the
 // translation of 2 MiB instead of 4 KiB in each of its entries.
 //
-// A block is due 50 ms after its last part came, if it is still calm (PageEngine::is_scattered).
-// The thread uses at most 1 % of the machine's CPU time, and none while no block is due. It stops
-// where Linux enters no huge page after all (before 6.14 the old page table stays in the way).
+// A block is due 50 ms after its last part came, if it is still scattered
+// (PageEntries::is_scattered). The thread uses at most 1 % of the machine's CPU time, and none
+// while no block is due. It ends if Linux turns out to enter no huge page (before 6.14 the old page
+// table is in the way).
 //
 // No step needs the program's threads to wait: Linux merges the pages while threads access them,
 // and a thread that faults after the entries were removed enters the huge page itself.
@@ -29,24 +30,24 @@ class Consolidator {
   // changers[i] is processor i's; `cpus`: how many CPUs the process may use. All outlive this.
   Consolidator(PageEngine& engine, BlockDirectory& blocks, PinGate& pins,
                std::span<ViewChanger* const> changers, unsigned cpus);
-  // Waits for the block under way.
+  // Waits until the thread is done with its block.
   ~Consolidator();
   // Starts the thread. Call it once.
   void start();
 
-  // The work for one block, which has been noted. `attempts`: as noted. A block that is still
-  // scattered then is noted again, unless that was its last attempt. Returns false if Linux has
-  // refused to enter a huge page. For the thread and for tests.
+  // Tries to give a noted block its huge entry. `attempts`: how many have failed. If the block is
+  // still scattered then, notes it again, unless that was its last attempt. Returns false if Linux
+  // has refused to enter a huge page. For the thread and for tests.
   bool consolidate(BlockIndex index, int attempts = 0);
-  // What is in the way often lasts for a moment only: a page that a CPU has in its lists, a page
-  // that is pinned or in flight.
+  // Several attempts, because obstacles often last for a moment only: a page that a CPU has in its
+  // lists, a page that is pinned or in flight.
   static constexpr int attempts_max = 5;
 
  private:
   void work();
-  // Both hold the gate, so that no page of the block is pinned meanwhile; blocks with pinned pages
-  // are left alone. Linux keeps the contents, also while threads write. It refuses while the pages
-  // of the block are in use elsewhere, or without a free huge page.
+  // merge() and enter() hold the gate, so that no page of the block is pinned meanwhile; blocks
+  // with pinned pages are left alone. A merge keeps the contents, also while threads write. Linux
+  // refuses it while pages of the block are in use elsewhere, or if no huge page is free.
   enum class Merged {
     yes,
     refused,
@@ -55,11 +56,11 @@ class Consolidator {
   Merged merge(BlockIndex index, Processor& owner) EXCLUDES(pins_.lock);
   // The processor that holds the block, if the block is scattered.
   std::optional<Processor> scattered_at(const LockedBlock& block) const REQUIRES(block.state.lock);
-  // `merged`: whether the block has one huge page. Returns as consolidate() does.
+  // `merged`: whether the block has one huge page. Returns false if Linux refused a huge entry.
   bool enter(BlockIndex index, Processor owner, bool merged) EXCLUDES(pins_.lock);
   bool attempt(BlockIndex index) EXCLUDES(pins_.lock);
-  // Waits while pages of the block are in flight. Returns false if they are for too long; then
-  // pages of zeros may stay in p's pool, as after a punch that frees nothing.
+  // Repeats PageEngine::restore_holes(), which fails while pages are in flight. Returns false after
+  // 10 s; then pages of zeros may stay in the owner's pool.
   bool restore_holes(BlockIndex index, Processor owner);
 
   PageEngine& engine_;

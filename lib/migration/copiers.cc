@@ -13,8 +13,8 @@ namespace {
 
 // How long a task that waits is left alone.
 constexpr std::uint64_t retry_ns = 100'000;
-// The average number of other runnable threads: a new sample has the weight 1 / average_weight, and
-// one thread counts one_thread.
+// The average number of other runnable threads, in fixed point: a new sample has the weight 1 /
+// average_weight, and one_thread stands for one thread.
 constexpr unsigned average_weight = 4;
 constexpr unsigned one_thread = 256;
 constexpr auto idle_check = std::chrono::milliseconds(1);

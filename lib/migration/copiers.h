@@ -86,8 +86,8 @@ class Copiers {
 
  private:
   void work(unsigned copier);
-  // Returns a task that can advance; null: there is none, or the program needs the CPU. `wait`: if
-  // there is none, sleep until that may have changed.
+  // Returns a task that can advance, or null if there is none or the program needs the CPU. `wait`:
+  // sleep in that case until it may have changed.
   std::unique_ptr<Task> take(unsigned copier, bool wait) EXCLUDES(lock_);
   // Whether the program leaves a CPU to this copier.
   bool may_work(unsigned copier);

@@ -17,7 +17,7 @@
 namespace wherry::impl {
 namespace {
 
-// Below this, waking the ring's kernel thread takes longer than the copy.
+// Fewer bytes are copied by the thread itself: waking the ring's kernel thread takes longer.
 constexpr std::uint64_t ring_bytes_min = 64 << 10;
 // How much of a job with small pieces one copier does before another job's turn.
 constexpr std::uint64_t task_bytes = 1 << 20;
@@ -81,7 +81,7 @@ struct CopyEngine::Pages {
   Piece& piece;
   std::uint64_t where;  // of the piece, from the arena's base
   bool written;
-  // Nothing: the pages do not exist, and are read as zeros.
+  // The pool of the pages; nullopt: they do not exist, and are read as zeros.
   std::optional<Processor> owner = {};
 
   PageIndex page() const { return page_at_offset(where); }
@@ -91,7 +91,7 @@ struct CopyEngine::Pages {
     return run_in_block(block(), {page(), end - page()});
   }
   PageSpan span() const { return span_of(block(), run()); }
-  // Cuts the piece to its bytes in the kept pages, which are the first.
+  // Cuts the piece to its bytes in the kept pages, which are its first pages.
   void cut_to(PageRun kept) {
     piece.bytes =
         std::min(piece.bytes, span_of(block(), kept).offset() + kept.count * page_size - where);
@@ -258,7 +258,7 @@ CopyEngine::Readiness CopyEngine::prepare(CopyTask& task, ByteTransfer& transfer
                                     is_managed(from_side) ? &from : nullptr);
   if (readiness != Readiness::ready) release(task);
   if (readiness == Readiness::wait) {
-    // A live transfer ends, however slow its source is.
+    // There is no limit for a live transfer: it ends, however slow its source is.
     if (!task.patience || is_in_live_transfer(to) || is_in_live_transfer(from))
       task.patience.emplace(task_wait_limit_ns);
     task.patience->note_wait();
@@ -288,7 +288,7 @@ CopyEngine::Readiness CopyEngine::prepare(CopyTask& task, ByteTransfer& transfer
   return Readiness::ready;
 }
 
-// While other pages of a huge page are in flight, none of it can leave.
+// Looks at the whole block: while some pages of a huge page are in flight, none of it can leave.
 bool CopyEngine::is_in_live_transfer(const Pages& pages) const {
   return is_of_arena(pages.side) && parts_.engine.transfers().is_live(block_span(pages.block()));
 }
@@ -301,7 +301,7 @@ void CopyEngine::end(CopyTask& task, OpStatus status) {
   } else if (status != OpStatus::incomplete) {
     task.status = status;
   } else if (++task.failures == task_failures_max) {
-    // A copy to or from the program's memory stops at the end of that memory.
+    // A copy to or from the program's memory that stays incomplete has reached the memory's end.
     const bool at_host = task.request.to.memory == CopyRequest::Memory::host ||
                          task.request.from.memory == CopyRequest::Memory::host;
     task.status = at_host ? OpStatus::bad_address : OpStatus::no_memory;
@@ -337,7 +337,7 @@ CopyEngine::Readiness CopyEngine::create(CopyTask& task, Pages& pages) {
     default:
       break;
   }
-  // The pool is not full: Linux has no memory.
+  // The other pool has space, so Linux has no memory.
   if (!task.at_home) return give_up(task);
   task.at_home = false;
   return Readiness::retry;
@@ -380,7 +380,7 @@ CopyEngine::Readiness CopyEngine::locate(const CopyRequest& request, Pages& page
     for (const PageRun part :
          runs_of(PageMask::of(pages.run()) & block.state.resident_beside(owner)))
       parts_.engine.collapse(block, part, owner, MoveCause::copy);
-    // Another copy was kept, or cannot leave now.
+    // collapse() kept another copy, or a copy cannot leave now.
     if (!here.test(run.first)) return Readiness::retry;
     const PageMask alone = here - block.state.resident_beside(owner);
     if (!alone.test(run.first)) return Readiness::wait;

@@ -42,8 +42,8 @@ class CopyEngine {
   // been copied. Memory that is freed meanwhile keeps its pages until no transfer uses them. Not
   // under a block lock.
   OpStatus copy(const CopyRequest& request);
-  // Copiers do the same. Returns at once. Another thread calls done(status) once, later. The caller
-  // may hold any lock.
+  // Has copiers do what copy() does. Returns at once; another thread calls done(status) once,
+  // later. The caller may hold any lock.
   void submit(CopyRequest request, std::function<void(OpStatus)> done);
 
  private:
@@ -71,8 +71,8 @@ class CopyEngine {
   struct Pages;
 
   static Piece piece_at(const CopyRequest& request, std::uint64_t position);
-  // Begins to use the allocations of both sides, so that they are not freed. False: one of them is
-  // freed already.
+  // Begins to use the allocations of both sides, so that they are not freed. Returns false if one
+  // of them is freed already.
   bool use_allocations(CopyTask& task);
   // Prepares the next piece of the task. ready: `transfer` copies it, and end() must follow.
   Readiness prepare(CopyTask& task, ByteTransfer& transfer);
@@ -80,8 +80,8 @@ class CopyEngine {
   // Whether some of the pages are in a live transfer.
   bool is_in_live_transfer(const Pages& pages) const;
   Readiness create(CopyTask& task, Pages& pages);
-  // Finds a pool for absent pages whose home is full, or for the first of them; nothing: all pools
-  // are full.
+  // Finds a pool for absent pages whose home is full, or for the first of them. Returns nullopt if
+  // all pools are full.
   std::optional<Processor> find_other_home(CopyTask& task, Pages& pages, std::uint64_t absent);
   // Ends the task with no_memory.
   static Readiness give_up(CopyTask& task);

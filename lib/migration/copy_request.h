@@ -1,4 +1,4 @@
-// The copy or fill that one call requests: rows of bytes, the same on both sides. A value.
+// A value: the copy or fill that one call requests, of as many rows of bytes on both sides.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ struct CopyRequest {
     std::uint64_t pitch = 0;  // bytes from row to row
     std::uint64_t layer = 0;  // bytes from layer to layer of rows
     Processor owner = {};
-    // In the arena: the allocation's id. A later allocation at the same place is not meant.
+    // In the arena: the allocation's id, to recognize a later allocation at the same place.
     std::uint64_t allocation = 0;
-    // In files: where the bytes are, by address, without gaps.
+    // In files: the mappings that contain the bytes, by address, without gaps.
     std::shared_ptr<const std::vector<FileMapping>> mappings = {};
   };
 

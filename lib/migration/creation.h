@@ -18,8 +18,8 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
                       BlockIndex index, PageRun run, Processor p, Reservation& reservation);
 
 // Reserves the pages in the first pool that has space, beginning with the host's, without evicting
-// anything: for pages that do not exist and whose own destination is full. Nothing: no pool has
-// space. The caller may hold any lock.
+// anything: for pages that do not exist and whose own destination is full. Returns nullopt if no
+// pool has space. The caller may hold any lock.
 std::optional<Processor> reserve_anywhere(PageEngine& engine, std::uint64_t pages,
                                           Reservation& reservation);
 

@@ -13,8 +13,8 @@ void DecisionLog::add(const DecisionRecord& record) noexcept {
   const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
   Place& place = ring_[number % capacity];
   std::uint64_t turn = place.turn.load(std::memory_order_relaxed);
-  // Another thread is still writing this place, or has written a newer record there. This record is
-  // lost.
+  // If another thread is still writing this place, or has written a newer record there, this record
+  // is lost.
   if (turn % 2 != 0 || turn > 2 * number ||
       !place.turn.compare_exchange_strong(turn, 2 * number + 1, std::memory_order_acquire,
                                           std::memory_order_relaxed))

@@ -37,7 +37,7 @@ class DecisionLog {
  public:
   static constexpr std::size_t capacity = 4096;
 
-  // Memory is committed as it is written. Throws std::system_error.
+  // Linux commits the memory when it is written. Throws std::system_error.
   DecisionLog();
   DecisionLog(const DecisionLog&) = delete;
   DecisionLog& operator=(const DecisionLog&) = delete;

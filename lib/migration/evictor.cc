@@ -9,8 +9,8 @@
 namespace wherry::impl {
 namespace {
 
-// Freed pages go to older requests first. A request that has evicted so many blocks for them tries
-// again later.
+// How many blocks one request evicts at a time. Freed pages go to older requests first; a request
+// that got too few tries again later.
 constexpr int evictions_max = 64;
 
 }  // namespace
@@ -30,8 +30,8 @@ OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reserv
     if (status == OpStatus::ok) continue;
     const bool may_come =
         status != OpStatus::no_memory && status != OpStatus::absent && status != OpStatus::held;
-    // The pool holds no block: other requests have reserved what is not kept, and their pages are
-    // about to come.
+    // If the pool holds no block, other requests have reserved all of it except kept pages
+    // (Capacity::keep), and their pages are about to come.
     const bool is_reserved = status == OpStatus::absent &&
                              engine_.resident_blocks(request.at).size() == 0 &&
                              capacity.kept() + request.pages <= capacity.pages();
@@ -46,7 +46,7 @@ OpStatus Evictor::evict_one(const ReservationRequest& request) {
   ResidentBlocks& blocks = engine_.resident_blocks(request.at);
   bool another_time = false;
   bool is_held = false;
-  // Twice: blocks on trial and kept blocks are offered alternately.
+  // Twice, because blocks on trial and kept blocks are offered alternately.
   for (std::uint64_t left = 2 * blocks.size(); left > 0; --left) {
     const auto victim = blocks.victim();
     if (!victim) break;
@@ -99,7 +99,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
       const LockedBlock block(index, state, request.waiter);
       verdict = may_evict(block, request);
       if (verdict != Verdict::yes) break;
-      // Before the first page leaves, so that faults from then on see it.
+      // evicted_from is set before the first page leaves, so that faults from then on see it.
       if (!std::exchange(begun, true) &&
           Replacement::leaves_as_one(pages_leaving(block, request.at)))
         block.state.evicted_from |= request.at.bit();
@@ -127,7 +127,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
     const LockGuard guard(state.lock);
     state.evicted_from &= ~request.at.bit();
   }
-  // Another block is evicted instead.
+  // Held pages stay, and another block is evicted instead.
   if (status == OpStatus::held) {
     status = OpStatus::ok;
     if (done.moved + done.dropped == 0) verdict = Verdict::held;
@@ -194,13 +194,13 @@ OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* wait
     engine_.abort_transfer(block, transfer);
     return outcome.status;
   }
-  // Evicted pages are not expected to be used soon.
+  // Entry::none, because evicted pages are not expected to be used soon.
   if (const OpStatus status =
           engine_.complete_transfer(block, transfer, outcome, leaving.reservation, Entry::none);
       status != OpStatus::ok)
     return status;
   done.moved += transfer.span.count;
-  // The result does not matter: an access before the views have followed faults.
+  // The result does not matter: an access before the views have changed raises a fault.
   (void)effects_.follow(block, transfer.run());
   return OpStatus::ok;
 }

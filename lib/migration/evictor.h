@@ -35,7 +35,7 @@ struct ReservationRequest {
 
 class Evictor {
  public:
-  // Fewer pages than `transfer_pages_min` are moved under their block's lock.
+  // Runs of fewer pages than `transfer_pages_min` are moved under their block's lock.
   Evictor(PageEngine& engine, BlockDirectory& blocks, AdviceEffects& effects,
           IdleBackends::Make make_copy_backend, unsigned transfer_pages_min)
       : engine_(engine),
@@ -51,19 +51,19 @@ class Evictor {
   //   in the pool's line;
   //   no_memory: the host has no memory for the evicted pages; the reservation has been released;
   //   absent: nothing in the pool may be evicted; the reservation has been released;
-  //   held: the same, and some of it stays only because somebody holds it (FolioSeparator).
+  //   held: as absent, but some pages stay only because somebody holds them (FolioSeparator).
   OpStatus reserve(const ReservationRequest& request, Reservation& reservation);
 
   // Evicts one block, even if the pool has free pages. ok; incomplete: not all of the block has
   // moved, or nothing could move now; another call may continue; no_memory: the host has no memory;
   // absent, held: as for reserve().
   OpStatus evict_one(const ReservationRequest& request);
-  // The same for this block, whatever the pool's replacement would choose. For simulations that
-  // follow a recorded run.
+  // Evicts this block, whatever the pool's replacement would choose, and returns what evict_one()
+  // returns. For simulations that follow a recorded run.
   OpStatus evict(BlockIndex block, const ReservationRequest& request);
 
-  // The epoch of the latest prefetch that brought pages to p; 0: none. Its pages are not evicted
-  // ahead of need.
+  // note_round() records the epoch of the latest prefetch to p, latest_round() returns it (0:
+  // none). The background evictor spares its pages.
   void note_round(Processor p, std::uint32_t epoch) {
     rounds_[static_cast<std::size_t>(p.index)].store(epoch, std::memory_order_relaxed);
   }
@@ -77,7 +77,7 @@ class Evictor {
   enum class Verdict {
     yes,
     not_now,
-    held,  // not before its holder lets go
+    held,  // not while somebody holds its pages
     no
   };
 
@@ -89,12 +89,12 @@ class Evictor {
     PageTransfer transfer;
     Reservation reservation;  // of the host's pool
   };
-  // Evicts the pool's pages of the block. `verdict`: whether they may be evicted.
+  // Evicts the pool's pages of the block. Sets `verdict` to whether they may be evicted.
   OpStatus evict_block(BlockIndex index, const ReservationRequest& request, Verdict& verdict);
   // The pages of the block that p's pool would lose.
   PageMask pages_leaving(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // Drops those pages of `left` that other pools hold, too, and sets `next` to the next run of the
-  // others. ok with an empty run: none is left.
+  // other pages. Returns ok with an empty run if none is left.
   OpStatus begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
                  Leaving& next) REQUIRES(block.state.lock);
   // Both move the pages and add their number to `done`: move_in_flight() while other threads use

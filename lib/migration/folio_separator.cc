@@ -8,7 +8,7 @@
 namespace wherry::impl {
 namespace {
 
-// Copies of the library, and Linux itself, hold a page for a moment.
+// Several attempts, because the library's copies, and Linux itself, may hold a page for a moment.
 constexpr int split_attempts_max = 3;
 
 }  // namespace
@@ -35,7 +35,8 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   PoolFile& file = entries_.at(owner).file;
   const PageSpan span = block.span_of(run);
   // On busy CPUs a merge may take seconds, because Linux first waits for a kernel thread on each
-  // CPU. A fault is answered where the page is, and an eviction takes another block.
+  // CPU. Only a prefetch waits: a fault is answered where the page is, and an eviction takes
+  // another block.
   if (is_part_of_merge(block, run, owner)) {
     const bool may_wait = departure.cause == MoveCause::prefetch;
     return departure.if_held == IfHeld::stay && !may_wait ? OpStatus::held : OpStatus::incomplete;
@@ -44,11 +45,11 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   if (!others_in_flight.none() && becomes_full(block, owner)) return OpStatus::incomplete;
   const Folios folios = file.folios(span, block.state.at(owner).resident);
   if (folios == Folios::apart) {
-    // A huge page that leaves as a whole, holders and all: what comes next is not held.
+    // If all pages that the pool has of the block leave, pages that come later are not held.
     if ((block.state.at(owner).resident - PageMask::of(run)).none()) held_.ended(block.index);
     return OpStatus::ok;
   }
-  // A copy that is under way uses entries and references of its own.
+  // A copy that is under way uses entries and references of its own, so Linux would not split.
   if (!others_in_flight.none()) return OpStatus::incomplete;
   const bool may_stay = departure.if_held == IfHeld::stay;
   const std::uint64_t now = clock_();
@@ -113,7 +114,7 @@ OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor 
     if (removed == OpStatus::ok || removed == OpStatus::process_gone) continue;
     others |= p.bit();
     if ((block.state.entered_whole & p.bit()) == 0) continue;
-    // Linux removes a huge entry of which a part is write-protected.
+    // Linux removes a huge entry when a part of it is write-protected.
     const PageRun part = (mapped & PageMask::of(run)).next_run(0);
     if (part.count == 0) continue;
     const OpStatus closed = mapper.write_protect(block.span_of(part), block.waiter).status;
@@ -139,7 +140,7 @@ OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Pr
   const PageRun seen = (PageMask::of(run) & block.state.viewed(p, owner)).next_run(0);
   if (seen.count == 0) return OpStatus::unsupported;
   for (int attempt = 0; attempt < split_attempts_max; ++attempt) {
-    // Linux splits through a page table that has an entry.
+    // Linux splits only through a page table that has an entry.
     if (!entries_.map(block, {seen.first, 1}, p)) return OpStatus::unsupported;
     file.remove_own_entries(all);
     if (!mapper.split_folios(block.span_of({seen.first, 1}))) return OpStatus::unsupported;
@@ -165,7 +166,7 @@ OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processo
   if (status == OpStatus::ok)
     status = entries_.at(owner).file.rebuild(block.span_of(run), block.state.at(owner).resident);
   enter_again(block, owner, {});
-  // With page protection, close() has removed the access.
+  // With page protection, close() has removed the access, so the pages are mapped again.
   for (int i = 0; i < entries_.processors(); ++i) {
     const Processor p{i};
     const PageMask closed = mapped[static_cast<std::size_t>(i)] - block.state.at(p).mapped;

@@ -1,8 +1,9 @@
-// Makes pages leave their pool as whole folios (os/memory/page_frames.h). Linux clears a part of a
-// huge page that is punched where it is, and whoever holds the huge page (a write with O_DIRECT, a
-// pipe after vmsplice(2), io_uring, another process) reads zeros. So before a part of a huge page
-// leaves a pool, Linux splits the huge page by a call that keeps its contents (MADV_COLD), and the
-// separator looks whether it did. docs/decisions/held-pages.md has the reasons and measurements.
+// Makes pages leave their pool as whole folios (os/memory/page_frames.h). If a part of a huge page
+// is punched, Linux clears that part in place, and whoever holds the huge page (a write with
+// O_DIRECT, a pipe after vmsplice(2), io_uring, another process) reads zeros. So before a part of a
+// huge page leaves a pool, Linux splits the huge page by a call that keeps its contents
+// (MADV_COLD), and the separator looks whether it did. docs/decisions/held-pages.md has the reasons
+// and measurements.
 //
 // Linux splits a folio only if exactly one page table has entries for it. So the separator first
 // removes the entries of all others: in the host and in the library's own mappings directly; a
@@ -39,9 +40,9 @@ enum class IfHeld {
 
 class FolioSeparator {
  public:
-  // `pins`: which pages must keep their frames; null: none. `keeps_entries`: faults in system calls
-  // are not served, so huge entries that had to go are replaced before the block's lock is
-  // released. False: the next fault replaces them. All outlive this.
+  // `pins`: which pages must keep their frames; null: none. `keeps_entries`: true if faults in
+  // system calls are not served; then huge entries that had to go are replaced before the block's
+  // lock is released. If false, the next fault replaces them. All outlive this.
   FolioSeparator(PageEntries& entries, OperationRecorder& recorder, const AdviceMap* pins,
                  Clock clock, bool keeps_entries)
       : entries_(entries),
@@ -76,18 +77,17 @@ class FolioSeparator {
   std::uint64_t retry_at(BlockIndex block) const { return held_.retry_at(block); }
   // When the next attempt on some block makes sense; 0: none is known.
   std::uint64_t next_retry() const { return held_.next_retry(clock_()); }
-  // Whether the pages would be left where they are without another attempt.
+  // Whether a departure that can be put off would be refused without another attempt.
   bool is_held_now(const LockedBlock& block, PageRun run, Processor owner) const
       REQUIRES(block.state.lock);
 
  private:
   // Whether Linux is making one huge page of the block, and the pages are a part of it: Linux could
-  // not split it yet, and a punch would clear the part where it is. A whole block leaves all the
-  // same.
+  // not split it yet, and a punch would clear the part in place. A whole block may leave.
   bool is_part_of_merge(const LockedBlock& block, PageRun run, Processor owner) const
       REQUIRES(block.state.lock);
-  // Whether the pages that the owner's pool lacks are in flight. Some may be in its file already,
-  // and Linux may merge the block when the last one is.
+  // Whether all pages that the owner's pool lacks are in flight. Some may be in its file already,
+  // and Linux may merge the block when the last one has come.
   bool becomes_full(const LockedBlock& block, Processor owner) const REQUIRES(block.state.lock);
   // Counts and records pages that stay in their pool.
   void note_held(const LockedBlock& block, PageRun run, const Departure& departure);
@@ -98,7 +98,7 @@ class FolioSeparator {
   OpStatus rebuild(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
   // Enters the pages of the owner's pool again at every processor whose entries are gone, but for
-  // huge entries that the next fault replaces.
+  // `except` and for huge entries that the next fault replaces.
   void enter_again(const LockedBlock& block, Processor owner, const PageMask& except)
       REQUIRES(block.state.lock);
 

@@ -36,7 +36,7 @@ void HeldBlocks::refused(BlockIndex block, std::uint64_t now_ns) {
     refusal.retry_at_ns = now_ns + refusal.pause_ns;
     count_.store(refusals_.size(), std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
-    // The next fault on the block makes an attempt at once.
+    // Without a record the next fault on the block makes an attempt at once.
   }
 }
 

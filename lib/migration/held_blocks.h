@@ -23,11 +23,11 @@ class HeldBlocks {
  public:
   // When the next attempt may be made; 0: at once.
   std::uint64_t retry_at(BlockIndex block) const EXCLUDES(lock_);
-  // The first time after `now_ns` at which one may be made on some block; 0: none is known.
+  // The first time after `now_ns` at which an attempt on any block may be made; 0: there is none.
   std::uint64_t next_retry(std::uint64_t now_ns) const EXCLUDES(lock_);
-  // Linux refused at this time.
+  // Notes that Linux refused to split the block.
   void refused(BlockIndex block, std::uint64_t now_ns) EXCLUDES(lock_);
-  // The pages are not held any more, or are not there any more.
+  // Forgets a block: its pages are not held any more, or have left.
   void ended(BlockIndex block) EXCLUDES(lock_);
 
  private:
@@ -38,7 +38,7 @@ class HeldBlocks {
 
   std::atomic<std::size_t> count_{0};  // of refusals_
   mutable Mutex lock_{LockOrder::held_blocks};
-  // Does not use malloc: fault handlers add to it.
+  // Its memory is not malloc's: handlers of faults add to it.
   std::pmr::unordered_map<std::uint64_t, Refusal> refusals_ GUARDED_BY(lock_) =
       std::pmr::unordered_map<std::uint64_t, Refusal>(&mapped_memory());
 };

@@ -44,8 +44,8 @@ bool InFlightTransfers::is_live(PageSpan pages, std::uint32_t except) const {
 
 void InFlightTransfers::announce() {
   announced_.fetch_add(1);
-  // Sequentially consistent: a sleeper that this look misses has not slept yet, and sees the new
-  // value.
+  // Sequentially consistent: a thread that is not counted yet sees the new value, and does not
+  // sleep.
   if (sleepers_.load() != 0) futex_wake(announced_, std::numeric_limits<int>::max());
 }
 

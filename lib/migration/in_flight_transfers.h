@@ -47,8 +47,8 @@ class InFlightTransfers {
   std::atomic<std::uint32_t> announced_{0};
   mutable std::atomic<std::uint32_t> sleepers_{0};
   mutable Mutex lock_{LockOrder::in_flight_transfers};
-  // Does not use malloc: fault handlers add to it. A transfer for which there is no memory here is
-  // taken for a dead one.
+  // Its memory is not malloc's: handlers of faults add to it. A transfer for which there is no
+  // memory here is taken for a dead one.
   std::pmr::vector<Live> transfers_ GUARDED_BY(lock_) = std::pmr::vector<Live>(&mapped_memory());
 };
 

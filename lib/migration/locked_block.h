@@ -18,7 +18,7 @@ struct FaultSlot;  // trap/fault_board.h
 class LockedBlock {
  public:
   // Locks the block. `waiter`: the slot of the thread for whose fault it is locked, which the page
-  // engine passes to mappers (trap/mapper.h); null: for no fault, or the thread cannot help.
+  // engine passes to mappers (trap/mapper.h); null if there is no such thread, or it cannot help.
   LockedBlock(BlockIndex index, Block& block, FaultSlot* waiter = nullptr)
       WHERRY_TSA(acquire_capability(state.lock))
       : index(index), state(block), waiter(waiter) {
@@ -32,7 +32,7 @@ class LockedBlock {
   LockedBlock(const LockedBlock&) = delete;
   LockedBlock& operator=(const LockedBlock&) = delete;
 
-  // The pages of the arena that this run of the block is.
+  // Converts a run of the block to pages of the arena.
   PageSpan span_of(PageRun run) const { return impl::span_of(index, run); }
 
   const BlockIndex index;

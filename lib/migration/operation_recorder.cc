@@ -11,7 +11,7 @@ bool changes_places(EventKind kind) {
   return kind != EventKind::held;
 }
 
-// No processor has accessed pages that move, or are created, for this reason.
+// Whether pages that move, or are created, for this reason were not accessed.
 bool is_without_access(MoveCause cause) {
   return cause != MoveCause::fault && cause != MoveCause::sample &&
          cause != MoveCause::thrash_pin && cause != MoveCause::none;
@@ -39,10 +39,10 @@ void OperationRecorder::record(const OperationRecord& operation, BlockIndex bloc
   const std::uint64_t now = now_ns();
   const std::uint64_t begun = operation.begun_ns == 0 ? now : operation.begun_ns;
   const auto [cause, accessed] = operation.motive;
-  // Pages that came with the accessed one came for another reason. Pages that stay have one reason.
+  // Pages that came with the accessed page have another cause. If pages stay, all have one cause.
   const bool has_parts = accessed && changes_places(operation.kind);
   const PageMask page = has_parts ? PageMask::of({*accessed, 1}) : PageMask::of(run);
-  // The pages came together: each part gets its share of the time.
+  // All pages came in one operation: each part gets its share of the time.
   const auto record = [&](PageRun part, MoveCause why) {
     record_part({operation.kind, why, operation.from, operation.to, begun}, block, part,
                 (now - begun) * part.count / run.count);

@@ -13,7 +13,8 @@
 
 namespace wherry::impl {
 
-// Why pages move. Pages that are expected to be accessed move together with one that was.
+// Why pages move. Pages that are expected to be accessed move together with a page that was
+// accessed.
 struct Motive {
   MoveCause cause;
   std::optional<unsigned> accessed;  // the page that was accessed, in its block
@@ -40,12 +41,13 @@ class OperationRecorder {
   static std::uint64_t begin_ns(EventKind kind);
   void record(const OperationRecord& operation, BlockIndex block, PageRun run);
   void record_release(BlockIndex block, PageRun run);
-  // These processors take the pages from each other since `now_ns`; the pages have arrived at `to`.
+  // Records that these processors take the pages from each other since `now_ns`, when the pages
+  // arrived at `to`.
   void record_thrashing(PageSpan pages, Processor to, ProcessorMask processors,
                         std::uint64_t now_ns) const;
 
-  // The address of a page in events. Nothing: the page is about to become a variable's, and has no
-  // address in the arena yet.
+  // The address of a page in events; nullopt if the page is about to become a variable's, and has
+  // no address yet.
   std::optional<std::uint64_t> address_of(PageIndex page) const {
     if (layout_ == nullptr) return offset_of(page);
     return layout_->find_address_of(page);

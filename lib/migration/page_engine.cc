@@ -124,8 +124,8 @@ OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p
   if (entered) block.state.mapped(p, done, true);
   if (enters && !entered) enter_arrived(block, done, p);
   entries_.note_if_scattered(block, p);
-  // Without a duration: reading the clock takes as long as a good part of the operation, and the
-  // fault's own event has the time.
+  // The event has no duration: reading the clock takes as long as a good part of the operation, and
+  // the fault's own event has the time.
   recorder_.record({EventKind::populate, motive, {}, p}, block.index, done);
   return result;
 }
@@ -300,7 +300,7 @@ void PageEngine::enter_arrived(const LockedBlock& block, PageRun run, Processor 
 }
 
 bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
-  // A userfaultfd keeps Linux from filling them.
+  // A userfaultfd keeps Linux from filling holes.
   if (at(table_of(owner)).mapper.punch_unmaps()) return true;
   const PageMask holes = ~block.state.at(owner).resident;
   if (holes.none()) return true;
@@ -377,7 +377,7 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
     if (i == keeper.index) continue;
     for (const PageRun part : runs_of(several & block.state.at(Processor{i}).resident)) {
       const PageMask left = PageMask::of(part) - drop(block, part, Processor{i}, cause);
-      // One copy has to go, and that of the keeper can.
+      // If this copy is held and cannot go, the keeper's copy goes.
       for (const PageRun stays : runs_of(left))
         if (separator_.is_held_now(block, stays, Processor{i}))
           (void)drop(block, stays, keeper, cause);
@@ -446,7 +446,7 @@ bool PageEngine::must_separate(const LockedBlock& block, const PageMask& pages) 
 OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
   const OpResult result = entries_.map(block, run, p);
   if (result.status != OpStatus::unsupported) return result;
-  // Before Linux 6.4 an entry cannot be made write-protected. The own copies are dropped, and come
+  // Before Linux 6.4 an entry cannot be made write-protected. p's own copies are dropped, and come
   // back protected; pages that p sees in another pool lose their other copies.
   const Processor owner = block.state.view(p, run.first);
   for (const PageRun part : runs_of(PageMask::of(run) & block.state.resident_beside(owner))) {

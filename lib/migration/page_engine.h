@@ -1,7 +1,7 @@
 // Carries pages from state to state: the only code that punches pools, in the order that keeps
-// every page coherent for threads that never sleep (docs/life-of-a-fault.md). What page tables show
-// of the pools is another file's (migration/page_entries.h). The engine decides nothing and wakes
-// no thread: the fault service wakes, after these calls returned.
+// every page coherent for threads that never sleep (docs/life-of-a-fault.md). Page-table entries
+// are the task of migration/page_entries.h. The engine decides nothing and wakes no thread: the
+// fault service wakes threads after these calls.
 //
 // Every call is made under the block's lock. A call that stops early leaves the pages that it did
 // in their new state and the others unchanged, and returns the reason.
@@ -24,15 +24,15 @@ namespace wherry::impl {
 
 // Whether pages that come to a pool are mapped at its processor as well.
 enum class Entry {
-  at_home,  // they are, where the processor sees its own pool while the block is locked
+  at_home,  // mapped, if the processor's view shows its own pool
   none,
 };
 
 class PageEngine {
  public:
-  // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy` and `activity`:
-  // as PageBooks has them; `clock`: when pages arrive; `pins` and `keeps_entries`: as
-  // FolioSeparator has them. All outlive the engine.
+  // `processors[i]` is processor i. `layout`: see OperationRecorder; `policy` and `activity`: see
+  // PageBooks; `clock`: gives the time when pages arrive; `pins` and `keeps_entries`: see
+  // FolioSeparator. All outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
                       const ArenaLayout* layout = nullptr, const Policy* policy = nullptr,
                       Clock clock = now_ns, BlockActivity* activity = nullptr,
@@ -52,40 +52,42 @@ class PageEngine {
   OpResult migrate(const LockedBlock& block, PageRun run, Processor from, Processor to,
                    Reservation& reservation, Motive motive, Entry entry = Entry::at_home)
       REQUIRES(block.state.lock);
-  // Copies pages that `from` holds to `to`, which does not. No processor can write them any more.
+  // Copies pages that `from` holds to `to`, which does not hold them. Then no processor can write
+  // them.
   OpResult duplicate(const LockedBlock& block, PageRun run, Processor from, Processor to,
                      Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
       REQUIRES(block.state.lock);
 
-  // The next three do the same in two steps, between which a copy backend copies the pages without
-  // the block's lock. While pages are in flight they can only lose rights, and no other call may
-  // concern them.
+  // begin_transfer() and complete_transfer() bring pages to a pool in two steps, between which a
+  // copy backend copies the pages without the block's lock. While pages are in flight they can only
+  // lose rights, and no other call may concern them.
 
   // Takes the right to write from every processor. Requires what populate, migrate and duplicate
-  // require. ok: the backend may begin. Otherwise nothing has begun. held: as for migrate().
+  // require. ok: the backend may begin. Otherwise nothing has begun. held: the pages stay, see
+  // migrate().
   OpStatus begin_transfer(const LockedBlock& block, PageTransfer& transfer)
       REQUIRES(block.state.lock);
-  // The backend has copied the pages. ok: they are in their new pool, and mapped at its processor
-  // where `entry` permits that and the processor sees its own pool. Otherwise they cannot leave
-  // their old pool now, as migrate() says, and the transfer was aborted.
+  // Call it when the backend has copied the pages. ok: they are in their new pool, and mapped at
+  // its processor where `entry` permits that and the processor sees its own pool. Otherwise they
+  // cannot leave their old pool now (see migrate()), and the transfer was aborted.
   OpStatus complete_transfer(const LockedBlock& block, const PageTransfer& transfer,
                              const TransferResult& outcome, Reservation& reservation, Entry entry)
       REQUIRES(block.state.lock);
-  // The backend has failed: the pages are where they were, with their rights.
+  // Call it when the backend has failed: the pages stay where they were, with their rights.
   void abort_transfer(const LockedBlock& block, const PageTransfer& transfer)
       REQUIRES(block.state.lock);
-  // Between these two calls the calling thread copies bytes from or to pages that stay where they
-  // are. The pages count as in flight meanwhile, and lose no rights. Requires: they are not in
-  // flight.
+  // Between begin_byte_transfer() and end_byte_transfer() the calling thread copies bytes from or
+  // to pages that stay where they are. The pages count as in flight meanwhile, and lose no rights.
+  // Requires: they are not in flight.
   void begin_byte_transfer(const LockedBlock& block, const PageMask& pages)
       REQUIRES(block.state.lock);
   void end_byte_transfer(const LockedBlock& block, const PageMask& pages)
       REQUIRES(block.state.lock);
 
   // Drops all copies except the keeper's, of each page of the run that the keeper holds. Every
-  // processor that maps the keeper's copy can write it then. If another copy is held (pinned
-  // pages in its huge page), that one is kept instead. Leaves out pages of which a copy cannot
-  // leave now for another reason. The caller looks where the pages are.
+  // processor that maps the keeper's copy can write it then. If another copy is held (pinned pages
+  // in its huge page), that one is kept instead. Leaves out pages of which a copy cannot leave now
+  // for another reason. The caller checks where the pages are.
   void collapse(const LockedBlock& block, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
   // Drops p's copies. Requires: other pools have copies. Returns the pages that were dropped: all,
@@ -98,23 +100,24 @@ class PageEngine {
   PageMask release(const LockedBlock& block, PageRun run, IfHeld if_held = IfHeld::leave)
       REQUIRES(block.state.lock);
 
-  // Copies what the pools hold of the run to `into`, where the run's first page goes. Leaves out
-  // absent pages. Others may write meanwhile.
+  // Copies the contents of the run to `into`, the place for its first page. Leaves out absent
+  // pages. Other threads may write meanwhile.
   void read(const LockedBlock& block, PageRun run, std::byte* into) const
       REQUIRES(block.state.lock);
   // Takes the right to write the pages from every processor, so that read() and release() can
   // follow. incomplete: not from all; the caller tries again.
   OpStatus freeze(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
-  // As PageEntries::map(). Where Linux cannot enter pages that have copies, they lose them.
+  // Calls PageEntries::map(). If Linux cannot enter pages that have copies (before 6.4), drops
+  // copies and returns incomplete.
   OpResult map(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  // After PoolFile::merge(): takes pages out of the file that left the owner's pool during the
-  // merge, and that Linux replaced by zeros. Returns false if that is not possible now: the caller
-  // looks again.
+  // Call it after PoolFile::merge(): removes the zeros that Linux put in place of pages that left
+  // the owner's pool during the merge. Returns false if that is not possible now; the caller tries
+  // again.
   bool restore_holes(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-  // A processor accesses what the owner's pool holds of the block.
+  // Records that a processor accesses pages of the block in the owner's pool.
   void note_access(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
-  // Makes pages that are about to be pinned share no folio with others. ok, or as separate().
+  // Makes pages that are about to be pinned share no folio with others. See FolioSeparator.
   OpStatus separate(const LockedBlock& block, PageRun run, const FolioSeparator::Departure& why)
       REQUIRES(block.state.lock) {
     return separator_.separate(block, run, why);
@@ -131,25 +134,25 @@ class PageEngine {
   PageEntries& entries() { return entries_; }
   // The processors that share p's page table, p among them.
   ProcessorMask sharing(Processor p) const;
-  // Pages that have copies, one of them in the pool of another processor with p's page table. One
-  // page table shows one copy of a page, and it stays that one.
+  // Pages that have copies, one of them in the pool of another processor with p's page table. That
+  // table shows one copy of a page, and keeps showing it.
   PageMask shown_copies(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // The coherent devices: those without a page table of their own.
   ProcessorMask coherent() const { return coherent_; }
-  // Records what others than the engine do to pages.
+  // For others than the engine to record what they do to pages.
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
   InFlightTransfers& transfers() { return transfers_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
   ResidentBlocks& resident_blocks(Processor p) { return page_books_.resident_blocks(p); }
-  // As PageBooks::faulted().
+  // Counts a fault in the block.
   void note_fault(BlockIndex block) const { page_books_.faulted(block); }
 
-  // Whether a copy of the run is written to p's pool, so that it arrives without being mapped.
+  // Whether the run is copied to p's pool by write(2), so that it arrives without entries.
   bool is_written(const LockedBlock& block, PageRun run, Processor p) const
       REQUIRES(block.state.lock);
-  // Whether the run is a block that p's pool holds, if it holds all of it, as a huge page.
+  // Whether the run is a whole block, of which p's pool makes a huge page.
   bool is_huge_page(PageRun run, Processor p) const;
 
  private:
@@ -158,7 +161,7 @@ class PageEngine {
       REQUIRES(block.state.lock) {
     return entry == Entry::at_home && table_of(p) == p && block.state.is_home(p, run);
   }
-  // The time, where the policy wants to know when pages arrive.
+  // The time, if the policy wants to know when pages arrive, else 0.
   std::uint64_t arrival_ns() const;
 
   template <typename Fill>
@@ -166,13 +169,14 @@ class PageEngine {
   // Copies the run into the target's pool, mapped write-protected if `entered`.
   OpResult copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
                 ProcessorMemory& target, bool entered) const REQUIRES(block.state.lock);
-  // Takes back what the backend has copied.
+  // Removes what the backend has copied, and permits writes again.
   void undo_transfer(const LockedBlock& block, const PageTransfer& transfer)
       REQUIRES(block.state.lock);
-  // Maps pages that have just come to p's pool, which it sees: the whole block by one huge entry if
-  // its state permits that. A page that cannot be entered now is entered by the next fault on it.
+  // Maps pages that have just come to p's pool, which p's view shows: the whole block by one huge
+  // entry if its state permits that. A page that cannot be entered now is entered by the next fault
+  // on it.
   void enter_arrived(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
-  // `held`: what the owner's pool holds of the block, these pages among it.
+  // `held`: the pages of the block that the owner's pool holds, including these.
   void punch(ProcessorMemory& owner, PageSpan span, const PageMask& held) const;
   // The bookkeeping of a completed operation. `reservation` pays for the pages.
   void account_creation(const LockedBlock& block, PageRun run, Processor p,
@@ -181,8 +185,8 @@ class PageEngine {
       REQUIRES(block.state.lock);
   void account_move(const LockedBlock& block, PageRun run, Processor from, Processor to,
                     Reservation& reservation, MoveCause cause) REQUIRES(block.state.lock);
-  // Unmaps and punches what p holds of the pages, and returns that; the bookkeeping follows. Leaves
-  // out pages that cannot leave now.
+  // Unmaps and punches those of the pages that the owner holds, and returns them, for the caller's
+  // bookkeeping. Leaves out pages that cannot leave now.
   PageMask take_out(const LockedBlock& block, const PageMask& pages,
                     const FolioSeparator::Departure& departure) REQUIRES(block.state.lock);
 

@@ -68,7 +68,7 @@ void PageEntries::allow_writes(const LockedBlock& block, PageRun run, Processor 
 }
 
 void PageEntries::lift_protection(const LockedBlock& block, PageRun run, Processor p) const {
-  // Only an optimization: a page that stays protected faults once more, and is unprotected then.
+  // A failure is ignored: a page that stays protected faults once more, and is unprotected then.
   for (int attempt = 0; attempt < attempts_max; ++attempt)
     if (at(p).mapper.write_unprotect(block.span_of(run), block.waiter).status !=
         OpStatus::incomplete)
@@ -98,7 +98,7 @@ void PageEntries::note_if_scattered(const LockedBlock& block, Processor p) {
 bool PageEntries::prepare_huge_entry(const LockedBlock& block, Processor owner) {
   const Processor p = table_of(owner);
   if (!is_scattered(block, p)) return false;
-  allow_writes(block, whole_block, owner);  // what remains of former copies
+  allow_writes(block, whole_block, owner);  // protections that remain from former copies
   block.state.to_enter_whole |= p.bit();
   return true;
 }
@@ -133,7 +133,7 @@ bool PageEntries::finish_huge_entry(const LockedBlock& block, Processor owner) {
   block.state.to_enter_whole &= ~p.bit();
   if (changed) restore(block, owner);
   if (changed || (block.state.entered_whole & p.bit()) != 0) return true;
-  // Threads would fault on each page.
+  // Without small entries, threads would fault on each page.
   if (!mapped) (void)map(block, whole_block, p);
   return false;
 }
@@ -163,7 +163,8 @@ bool PageEntries::enter_whole(const LockedBlock& block, Processor p) {
   if (!is_bare(block, p)) return false;
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index), block.waiter).status;
   if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
-  // Threads that accessed pages meanwhile have entries, also where the huge entry was refused.
+  // All pages count as mapped, also where the huge entry was refused: threads that accessed pages
+  // meanwhile have entries.
   block.state.mapped(p, whole_block, true);
   const bool was_prepared = (block.state.to_enter_whole & p.bit()) != 0;
   block.state.to_enter_whole &= ~p.bit();
@@ -205,11 +206,12 @@ OpStatus PageEntries::enter(const LockedBlock& block, PageRun run, Processor p, 
     status = result.status;
     if (result.bytes != 0) {
       attempt = 0;
-      // Where Linux makes a small entry there is no huge one. With page protection it makes none.
+      // Where Linux makes a small entry there is no huge one. With page protection, map_resident()
+      // makes no entry.
       if (at(p).mapper.punch_unmaps()) block.state.entered_whole &= ~p.bit();
     }
     if (status == OpStatus::occupied) {
-      // Mapped already, which is as good if the protection is right.
+      // The page is mapped already, which is as good if the protection is right.
       if (!writable)
         status = at(p).mapper.write_protect({span.first + done, 1}, block.waiter).status;
       if (!writable && status != OpStatus::ok) break;

@@ -1,5 +1,5 @@
-// What processors' page tables show of the pools: enters pages, write-protects them, and removes
-// entries, together with what the block's state says of that. Moves no page, and punches no pool.
+// Changes what processors' page tables show of the pools: enters pages, write-protects them, and
+// removes entries, and updates the block's state. Moves no page, and punches no pool.
 //
 // Every call is made under the block's lock. A call that stops early leaves the entries that it
 // changed in their new state and the others unchanged.
@@ -42,14 +42,14 @@ class PageEntries {
   OpResult map(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
   // Whether Linux had removed p's entry of a page that p has mapped. If so, it is entered again.
   bool was_taken(const LockedBlock& block, unsigned page, Processor p) REQUIRES(block.state.lock);
-  // Linux has removed entries of pages in the owner's pool, of any processor, so that the state
-  // says more than is there: enters them again, except where one huge entry replaces them.
+  // Enters pages of the owner's pool again, at any processor, whose entries Linux has removed
+  // although the state calls them mapped, except where one huge entry replaces them.
   void restore(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
 
   // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
   void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
-  // The same, the entries for the owner's pages of all processors.
+  // Removes all processors' entries for the owner's pages, where a punch does not remove them.
   void unmap_everywhere(const LockedBlock& block, const PageMask& pages, Processor owner)
       REQUIRES(block.state.lock);
   // Takes the right to write the owner's pages from every processor.
@@ -61,40 +61,40 @@ class PageEntries {
   // Lets every processor that maps the owner's pages write them. Requires: they have no copies.
   void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
-  // The same for those of the pages that have no copies.
+  // Calls allow_writes() for those of the pages that have no copies.
   void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
 
-  // Maps the whole block, by one huge entry if Linux permits that, if its state and p's pool do.
-  // Returns false if they do not; map() may enter the pages then.
+  // If the block's state and p's pool permit it, maps the whole block, by one huge entry if Linux
+  // permits that. Otherwise returns false; map() may enter the pages then.
   bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
-  // The same for a block that was mapped so, and of which p faults on a mapped page, where the
-  // mapper may have removed more access than it was to (Mapper::grain).
+  // Maps a block again that enter_whole() has mapped, after p faulted on a mapped page of it: the
+  // mapper may have removed more access than was requested (Mapper::grain).
   bool enter_whole_again(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   // Whether enter_whole() or enter_whole_again() may map the block.
   bool may_enter_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock) {
     return is_bare(block, p) || was_entered_whole(block, p);
   }
 
-  // Whether the pool that p sees, p's own or a coherent device's, alone holds the whole block, and
-  // p has mapped all of it by small entries, although one huge entry is possible, and no operation
+  // Whether p has mapped the whole block by small entries although one huge entry is possible: the
+  // pool that p sees, p's own or a coherent device's, alone holds all of it, and no operation
   // concerns it.
   bool is_scattered(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // Tells the consolidator (migration/consolidator.h) of the block if it is scattered.
   void note_if_scattered(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   ScatteredBlocks& scattered_blocks() { return scattered_blocks_; }
-  // The entries for the block in the owner's page table will be removed. Until finish_huge_entry()
-  // a fault there replaces all of them by a huge entry. Returns false if the block is not scattered
-  // any more.
+  // Call it before the entries for the block are removed from the owner's page table. Until
+  // finish_huge_entry() a fault there enters a huge entry. Returns false if the block is not
+  // scattered any more.
   bool prepare_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
   // Maps the block by one huge entry, or, where Linux refuses, by small ones. Returns false if
   // Linux has refused.
   bool finish_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
 
-  // Chooses what the caller removes of p's entries for the block, so that the next access to it
-  // faults (faults/usage_sampler.h): all, where one fault brings them back as one huge entry, or
-  // else those of the first mapped page from `page` on. Nothing: the block is being changed, has
-  // copies, was chosen already, or p has mapped nothing of it.
+  // Chooses which of p's entries for the block the caller removes, so that the next access to it
+  // faults (faults/usage_sampler.h): all, if one fault brings them back as one huge entry, or else
+  // that of the first mapped page from `page` on. Returns nullopt if the block is being changed,
+  // has copies, was chosen already, or is not mapped at p.
   std::optional<PageRun> begin_sample(const LockedBlock& block, Processor p, unsigned page)
       REQUIRES(block.state.lock);
 

@@ -1,10 +1,10 @@
-// Keeps the background threads away from the entries and frames of pinned pages, and of pages that
-// become private memory. Linux replaces the frames of pages that it merges. A page whose entry was
-// removed faults once more, also inside a system call that finds it touched. Private memory whose
-// entry is removed is lost.
+// Keeps background threads away from the page-table entries and frames of pinned pages, and of
+// pages that become private memory. Reasons: Linux replaces the frames of pages that it merges. A
+// page whose entry was removed faults again, also in a system call for which it was touched.
+// Private memory whose entry is removed is lost.
 //
 // A background thread holds `lock` from its look at the pins until its work on these blocks is
-// done. A thread that has entered pins waits for that work, and later work sees the pins. A thread
+// done. A thread that has recorded pins waits for that work, and later work sees the pins. A thread
 // that makes memory private holds `lock` until no pool has the pages any more.
 #pragma once
 
@@ -22,7 +22,7 @@ class PinGate {
   Mutex lock{LockOrder::pins};
 
   PageMask pinned(BlockIndex block) const REQUIRES(lock) { return advice_.pinned(block); }
-  // Call after pins were entered. Waits at most for one merge of a block, or one batch of samples.
+  // Call after pins were recorded. Waits at most for one merge of a block, or one batch of samples.
   void wait_for_background() EXCLUDES(lock) { const LockGuard guard(lock); }
 
  private:

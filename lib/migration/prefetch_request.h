@@ -1,4 +1,4 @@
-// The prefetch or discard that one call requests. A value. The pages may be freed before it is
+// A value: the prefetch or discard that one call requests. The pages may be freed before it is
 // done, if the stream's work is dropped; the prefetcher checks that.
 #pragma once
 
@@ -13,10 +13,10 @@ namespace wherry::impl {
 struct PrefetchRequest {
   struct Range {
     PageSpan pages;  // all pages that the bytes overlap
-    PageSpan whole;  // those of them that hold no other bytes, and may be discarded
+    PageSpan whole;  // pages that hold no other bytes, and may be discarded
     Location to;     // of a prefetch: a device, the host, or one of its nodes
-    // The number of the allocation, which the prefetcher sets: a later allocation at the same place
-    // is not meant.
+    // The number of the allocation, which the prefetcher sets, to recognize a later allocation
+    // there.
     std::uint64_t allocation = 0;
   };
   enum class Kind {
@@ -30,7 +30,7 @@ struct PrefetchRequest {
 
   std::vector<Range> ranges;  // in the order in which they are to be done
   Kind kind = Kind::prefetch;
-  // The same for everything that a stream prefetched between two of its kernels.
+  // A number that all prefetches of a stream between two of its kernels have in common.
   std::uint32_t epoch = 0;
 };
 

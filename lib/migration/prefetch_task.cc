@@ -55,14 +55,14 @@ Copiers::TaskState PrefetchTask::advance_locked(const LockedBlock& block,
     pages_needed = next.span.count;
     return State::waits;
   }
-  // Before the first page of the round arrives.
+  // The epoch is noted before its first page arrives.
   parts_.evictor.note_round(to(), epoch_);
   const bool is_short = next.span.count < limits_.transfer_pages_min;
   return is_short || failures_ >= failures_max ? transfer_now(block, next)
                                                : begin_transfer(block, next);
 }
 
-// A block that the program uses otherwise meanwhile is left alone: it is not wanted for certain.
+// A block that cannot come as a whole at once is left alone, because its use is only expected.
 Copiers::TaskState PrefetchTask::read_ahead(const LockedBlock& block) {
   PageTransfer next;
   const bool is_whole = choose(block, next) == State::runnable &&
@@ -188,8 +188,8 @@ Copiers::TaskState PrefetchTask::discard(const LockedBlock& block) {
   PageMask left;
   for (const PageRun run : runs_of(pages - block.state.absent()))
     left |= parts_.engine.release(block, run, IfHeld::leave);
-  // Others of the block are in flight. Pages that stay for another reason (pinned neighbours are
-  // held) keep their contents, on which the program must not rely.
+  // Try again while other pages of the block are in flight. Pages that stay for another reason
+  // (pinned neighbours are held) keep their contents, on which the program must not rely.
   if (!left.none() && !block.state.in_flight().none()) return State::waits;
   discarded_ = true;
   return stays ? State::runnable : State::done;
@@ -249,7 +249,7 @@ bool PrefetchTask::note_refusal(PageRun run, OpStatus status) {
 
 void PrefetchTask::note_arrival(const LockedBlock& block, PageRun run) {
   had_turn_ |= PageMask::of(run) & block.state.at(to()).resident;
-  // Later prefetches of the same stream do not evict it before it is used.
+  // Later prefetches of the same stream do not evict the block before it is used.
   if (!to().is_host()) block.state.prefetched_in = epoch_;
 }
 

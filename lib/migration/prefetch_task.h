@@ -32,13 +32,13 @@ struct PrefetchLimits {
   // Fewer pages are copied and mapped in one call, under the block's lock: a transfer would cost
   // more than it saves.
   unsigned transfer_pages_min = 1;
-  bool host_has_nodes = false;  // several
+  bool host_has_nodes = false;  // several NUMA nodes
   Stripes stripes = {};         // of the pools
 };
 
 class PrefetchTask final : public Copiers::Task {
  public:
-  // `range`: cut to the block. `epoch`: the request's.
+  // `range`: the request's, cut to the block. `epoch`: the request's.
   PrefetchTask(const PrefetchParts& parts, const PrefetchLimits& limits, PrefetchRequest::Kind kind,
                const PrefetchRequest::Range& range, BlockIndex block, std::uint32_t epoch)
       : parts_(parts), limits_(limits), kind_(kind), range_(range), block_(block), epoch_(epoch) {}
@@ -61,9 +61,9 @@ class PrefetchTask final : public Copiers::Task {
   // that must be reserved before it.
   State advance_locked(const LockedBlock& block, std::uint64_t& pages_needed)
       REQUIRES(block.state.lock);
-  // The same for a block that is to be brought ahead.
+  // Begins the transfer of a block that is read ahead, or ends the task.
   State read_ahead(const LockedBlock& block) REQUIRES(block.state.lock);
-  // runnable: `next` is the next operation. waits: it can be chosen later.
+  // Returns runnable if `next` is the next operation, waits if it can be chosen only later.
   State choose(const LockedBlock& block, PageTransfer& next) const REQUIRES(block.state.lock);
   State begin_transfer(const LockedBlock& block, const PageTransfer& next)
       REQUIRES(block.state.lock);
@@ -73,7 +73,7 @@ class PrefetchTask final : public Copiers::Task {
   State map_arrived(const LockedBlock& block) REQUIRES(block.state.lock);
   // Reserves the pages without the block's lock.
   State reserve(std::uint64_t pages);
-  // Goes on in a moment, unless the task has waited for too long.
+  // Returns waits, or done if the task has waited for too long.
   State wait();
   State give_up();
   // Returns true if the task goes on without these pages, which cannot leave their pool now.
@@ -92,7 +92,7 @@ class PrefetchTask final : public Copiers::Task {
   PageMask had_turn_;
   bool discarded_ = false;
   bool stuck_ = false;
-  // The host's view is to be changed, so that it shows the pages; and that was done.
+  // Whether the host's view must change to show the pages, and whether that was done.
   bool wants_view_ = false;
   bool has_view_ = false;
   int failures_ = 0;                       // aborted transfers

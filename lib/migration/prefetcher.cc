@@ -49,7 +49,7 @@ class Prefetcher::Job final : public Copiers::Job {
   PrefetchRequest request_;
   const std::function<void()> done_;
   std::size_t range_ = 0;              // of the next task
-  std::optional<StripedOrder> order_;  // what is left of it; nullopt: it was not begun
+  std::optional<StripedOrder> order_;  // blocks left in that range; nullopt: not begun
   std::vector<BlockIndex> open_;       // blocks of the tasks that were taken and are not done
   ProcessorMask full_ = 0;             // full pools: nothing more is prefetched there
 };
@@ -67,7 +67,7 @@ std::unique_ptr<Copiers::Task> Prefetcher::Job::next_task() {
     }
     if (!order_) order_ = order_of(all, to);
     const BlockIndex block = order_->front();
-    // Overlapping ranges are done in their order.
+    // Ranges may overlap: the earlier task of the block must be done first.
     if (std::ranges::find(open_, block) != open_.end()) return nullptr;
     order_->pop();
     if (order_->empty()) end_range();
@@ -81,7 +81,7 @@ std::unique_ptr<Copiers::Task> Prefetcher::Job::next_task() {
   return nullptr;
 }
 
-// Of a range that does not fit, the first blocks come.
+// A range that does not fit is brought without stripes, in order, so that its first blocks come.
 StripedOrder Prefetcher::Job::order_of(PageSpan pages, Processor to) const {
   const bool fits = pages.count <= parts_.engine.at(to).capacity.pages();
   return StripedOrder(fits ? limits_.stripes : Stripes(), block_of(pages.first),
@@ -94,7 +94,7 @@ void Prefetcher::submit(PrefetchRequest request, std::function<void()> done) {
 }
 
 bool Prefetcher::is_done(const PrefetchRequest& request) const {
-  // Advice may have more processors map the pages.
+  // With advice, more processors may have to map the pages.
   if (request.kind != PrefetchRequest::Kind::prefetch || parts_.effects.advises()) return false;
   std::uint64_t pages = 0;
   for (const PrefetchRequest::Range& range : request.ranges) {

@@ -1,6 +1,6 @@
-// Brings the next blocks of a sweep to the processor that sweeps, while it still uses those before
-// them. The policy sees sweeps (policy/block_streams.h); this turns what it expects into requests
-// to the prefetcher, each block once.
+// Brings the next blocks of a sweep to the processor that sweeps, while it still uses the blocks
+// before them. The policy detects sweeps (policy/block_streams.h). ReadAhead requests the expected
+// blocks from the prefetcher, each once.
 #pragma once
 
 #include <array>
@@ -24,12 +24,12 @@ class ReadAhead {
   // p uses `block`, and is expected to use the next blocks soon: upwards (1) or downwards (-1).
   // Requests those that are part of the allocation and that other pools hold. Requests nothing
   // while all CPUs are in use: the copies would take time from the program, which may wait for a
-  // kernel that sweeps. Any thread, without locks; does not wait. Without memory nothing is
-  // requested.
+  // kernel that sweeps. Any thread that holds no lock; does not wait. If there is no memory,
+  // nothing is requested.
   void request(Processor p, BlockIndex block, int direction, PageSpan allocation);
 
  private:
-  // Whether the block is elsewhere, as far as can be seen without waiting.
+  // Whether other pools hold the whole block. False also if its lock is taken.
   bool is_elsewhere(BlockIndex block, Processor p) const;
   // Returns false if the block is requested already.
   bool begin(BlockIndex block);
@@ -42,7 +42,7 @@ class ReadAhead {
   Copiers& copiers_;
   BlockDirectory& blocks_;
   const std::size_t cpus_;
-  // Blocks whose requests are not done, plus 1; 0: none. A block without a free slot is not
+  // Slots of requested blocks: the block's index plus 1, or 0. A block whose slot is taken is not
   // brought.
   std::array<std::atomic<std::uint64_t>, 64> requested_{};
 };

@@ -9,9 +9,9 @@
 namespace wherry::impl {
 
 // Waits for transfers of the pages, and of others in the same blocks. Returns true if no pool has
-// any of the pages: always, unless they are held, or Linux asks to try again. Then some stay,
-// without entries in page tables, and the caller calls again later. Not for threads that answer
-// faults. Requires: the caller keeps the addresses from being given to another allocation.
+// any of the pages. Otherwise some stay, without page-table entries, because they are held or Linux
+// asks to try again, and the caller calls again later. Not for threads that answer faults.
+// Requires: the caller keeps the addresses from being given to another allocation.
 inline bool release_pages(PageEngine& engine, AdviceEffects& effects, BlockDirectory& blocks,
                           PageSpan pages, IfHeld if_held) {
   const InFlightTransfers& transfers = engine.transfers();

@@ -14,12 +14,13 @@ namespace wherry::impl {
 
 class ResidentBlocks {
  public:
-  // For all blocks of the arena. Linux commits memory for a block when it first comes.
+  // For all blocks of the arena. Linux commits memory for a block when the block first comes to the
+  // pool.
   explicit ResidentBlocks(std::uint64_t blocks)
       : links_(Mapping::zeroed(blocks * sizeof(ReplacementLinks))),
         replacement_({reinterpret_cast<ReplacementLinks*>(links_.data()), blocks}) {}
 
-  // These call the functions of Replacement.
+  // These call the same functions of Replacement.
   void came(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
     replacement_.came(block.value);

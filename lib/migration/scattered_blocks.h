@@ -1,6 +1,7 @@
 // Blocks that a pool holds as a whole, but that its processor sees through small page-table entries
 // although one huge entry is possible. They wait here for the consolidator
-// (migration/consolidator.h), in the order in which they became so. Also which block it is merging.
+// (migration/consolidator.h) in the order in which they were noted. Also records which block the
+// consolidator is merging.
 #pragma once
 
 #include <atomic>
@@ -33,16 +34,16 @@ class ScatteredBlocks {
   // take() returns nullopt from now on.
   void close() EXCLUDES(lock_);
 
-  // Notes the block, if it is not noted yet. Any thread, also in a signal handler. Without memory
-  // the block is forgotten.
+  // Notes the block, if it is not noted yet. Any thread, also in a signal handler. If there is no
+  // memory, does nothing.
   void note(const LockedBlock& block, std::uint64_t now_ns, int attempts = 0)
       REQUIRES(block.state.lock) EXCLUDES(lock_);
-  // Waits until a block has waited for calm_ns, and not before `earliest_ns`, as now_ns() counts.
-  // The caller clears Block::is_noted_as_scattered under the block's lock. One thread.
+  // Waits until a block was noted calm_ns ago and now_ns() has reached `earliest_ns`, and removes
+  // that block. The caller clears Block::is_noted_as_scattered under the block's lock. One thread.
   std::optional<Noted> take(std::uint64_t earliest_ns) EXCLUDES(lock_);
 
-  // From now on Linux makes one huge page of the block in the owner's pool, of which no part may
-  // leave meanwhile (FolioSeparator); or no longer. One thread.
+  // From merge_begins() to merge_ends() Linux makes one huge page of the block in the owner's pool,
+  // and no part of it may leave (FolioSeparator). One thread.
   void merge_begins(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock) {
     merging_.store(tag(block, owner), std::memory_order_relaxed);
   }

@@ -24,8 +24,8 @@ class ViewRequests {
   // may have no more mappings at the moment, its views cannot be changed, or there is no memory.
   [[nodiscard]] virtual bool request(Processor p, BlockIndex block, const PageMask& pages,
                                      Wish wish) = 0;
-  // Carries out such a request before it returns. Waits for other changes of p's views, so do not
-  // call it under a block's lock, nor in a thread that resolves faults.
+  // Carries out a request before it returns. Waits for other changes of p's views, so do not call
+  // it under a block's lock, nor in a thread that resolves faults.
   virtual void carry_out(Processor p, BlockIndex block, const PageMask& pages, Wish wish) = 0;
   // Withdraws earlier `see` requests for these pages at p. Changes that were already made stay.
   // Call it under the block's lock.
@@ -38,7 +38,8 @@ class ViewRequests {
   // overdue; returns false if there are such, or after `limit_ms`. Do not call it under a block's
   // lock, nor in a thread that resolves faults.
   virtual bool wait_until_done(int limit_ms) = 0;
-  // The same for the requests that concern one processor's view.
+  // Waits until all earlier requests for p's view have been carried out. Returns false if p is
+  // overdue, or after `limit_ms`.
   virtual bool wait_until_done(Processor p, int limit_ms) = 0;
 };
 

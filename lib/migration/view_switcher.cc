@@ -24,7 +24,7 @@ ViewSwitcher::ViewSwitcher(PageEngine& engine, BlockDirectory& blocks,
     : engine_(engine), blocks_(blocks), budget_(mappings_budget) {
   for (std::size_t i = 0; i < changers.size(); ++i) {
     changers_[i] = changers[i];
-    // Counted before the first change.
+    // Makes may_see_others() count before the first change.
     accounts_[i].since = budget_;
   }
 }
@@ -190,7 +190,8 @@ PageRun ViewSwitcher::next_change(const LockedBlock& block, const Request& reque
     enter(block, p, left & shown);
     left -= shown;
   }
-  // Pages whose view is p's own pool need no change; for `see` only those that no pool holds.
+  // Pages for which p's view shows p's own pool need no change. For `see` this is true only of
+  // pages that no pool holds.
   left -= request.wish == Wish::see ? block.state.absent() - block.state.foreign(p)
                                     : ~block.state.foreign(p);
   if (request.wish == Wish::tidy) left &= block.state.absent();
@@ -231,7 +232,7 @@ void ViewSwitcher::enter(const LockedBlock& block, Processor p, const PageMask& 
   if (wanted.count() == pages_per_block && engine_.entries().enter_whole(block, p)) return;
   for (int i = 0; i < engine_.processors(); ++i)
     for (const PageRun run : runs_of(wanted & block.state.viewed(p, Processor{i})))
-      (void)engine_.map(block, run, p);  // what cannot be entered faults
+      (void)engine_.map(block, run, p);  // a page that cannot be mapped faults later
 }
 
 bool ViewSwitcher::may_see_others(Processor p) {

@@ -103,8 +103,8 @@ class ViewSwitcher final : public ViewRequests {
   // `is_queued`: the request was queued, so some of its pages may have been withdrawn since.
   void apply(const Request& request, const PageMask& pages, bool is_queued);
   PageMask withdrawn(Processor p);
-  // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes;
-  // empty: nothing is left to do.
+  // Takes the next run of pages whose view must change out of `left`, and sets `owner` to the
+  // processor whose pool it will show. Returns an empty run if nothing is left to do.
   PageRun next_change(const LockedBlock& block, const Request& request, PageMask& left,
                       Processor& owner) REQUIRES(block.state.lock);
   // Changes the view of one run to the pool of `owner`.

@@ -13,7 +13,7 @@ struct Capture {
   const std::shared_ptr<Graph> graph;
   const CUgraph handle;
   const CUstreamCaptureMode mode;
-  const std::thread::id thread;  // that began it
+  const std::thread::id thread;  // the thread that began it
   const Stream* const origin;
   bool is_invalid = false;
   bool is_over = false;
@@ -26,7 +26,7 @@ std::uint64_t next_id() {
   return ++last;
 }
 
-// Whether the calling thread may make no unsafe calls, because of this capture.
+// Whether this capture forbids the calling thread to make unsafe calls (refuse_unsafe()).
 bool forbids_unsafe_calls(const Capture& capture) {
   const CUstreamCaptureMode mine = capture_mode_of_thread();
   if (mine == CU_STREAM_CAPTURE_MODE_RELAXED || capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -36,7 +36,7 @@ bool forbids_unsafe_calls(const Capture& capture) {
          (mine == CU_STREAM_CAPTURE_MODE_GLOBAL && capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-// Whether `stream` is the default stream of the other one's context, and waits for it.
+// Whether `stream` is the default stream of the context of `other`, and waits for `other`.
 bool are_ordered(const StreamHandle& stream, const StreamHandle& other) {
   return stream.stream->kind() == StreamKind::context_default &&
          other.stream->kind() == StreamKind::blocking && other.context == stream.context;
@@ -48,7 +48,7 @@ void add_missing(std::vector<CUgraphNode>& to, const std::vector<CUgraphNode>& n
 }
 
 // Invalidates the captures of the streams for which conflicts(captured) is true. Returns whether
-// there is one.
+// there is such a stream.
 template <typename Streams, typename Conflicts>
 bool invalidate_where(Streams& streams, const Conflicts& conflicts) {
   bool some = false;
@@ -165,7 +165,7 @@ CUresult Captures::add(const StreamHandle& stream, GraphContent content) {
   Captured& captured = found->second;
   const CUgraphNode node =
       graphs_.add_node(captured.capture->graph, std::move(content), captured.tips);
-  // The program has taken nodes out of the graph meanwhile.
+  // The node is null if the program has destroyed nodes of the graph during the capture.
   if (node == nullptr) {
     captured.capture->is_invalid = true;
     return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
@@ -213,7 +213,7 @@ CUresult Captures::join(const StreamHandle& stream, const CapturedMoment& moment
 CUresult Captures::refuse(const StreamHandle& stream) {
   if (!any()) return CUDA_SUCCESS;
   const LockGuard guard(lock_);
-  // A stream that is captured is not the default stream, so that at most one of these is true.
+  // A captured stream is never the default stream, so at most one of the two conditions holds.
   if (invalidate_where(streams_, [&](const Captured& captured) {
         return captured.stream.stream == stream.stream;
       }))

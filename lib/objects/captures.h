@@ -1,4 +1,4 @@
-// Streams that are being captured: work that is given to them becomes nodes of a graph. Any thread.
+// Streams that are being captured: work given to them becomes nodes of a graph. Any thread.
 //
 // A capture begins in one stream. Another stream joins it when it waits for an event that was
 // recorded in the capture, and must be waited for in turn before the capture ends.
@@ -21,13 +21,13 @@ namespace wherry::impl {
 
 struct Capture;
 
-// What an event stands for that was recorded in a stream that is captured.
+// What an event stands for if it was recorded in a stream that is captured.
 struct CapturedMoment {
   std::shared_ptr<Capture> capture;
   std::vector<CUgraphNode> nodes;  // what the stream's next node would have depended on
 };
 
-// The calling thread's mode (cuThreadExchangeStreamCaptureMode).
+// The calling thread's capture mode, set by cuThreadExchangeStreamCaptureMode.
 CUstreamCaptureMode& capture_mode_of_thread();
 
 class Captures {
@@ -44,7 +44,7 @@ class Captures {
 
   explicit Captures(Graphs& graphs) : graphs_(graphs) {}
 
-  // Whether any stream is captured. Takes no lock, so that calls cost nothing without a capture.
+  // Whether any stream is captured. Takes no lock, so a call costs nothing without a capture.
   bool any() const { return streams_captured_.load(std::memory_order_relaxed) != 0; }
 
   // cuStreamBeginCapture and cuStreamEndCapture, for valid arguments.
@@ -52,36 +52,37 @@ class Captures {
   CUresult end(const StreamHandle& stream, CUgraph* graph) EXCLUDES(lock_);
   Info info(const StreamHandle& stream) const EXCLUDES(lock_);
 
-  // Whether it is a context's default stream, and a stream that it is ordered with is captured.
+  // Whether `stream` is a context's default stream that a captured stream is ordered with.
   bool is_ordered_with_captured(const StreamHandle& stream) const EXCLUDES(lock_);
 
-  // Adds a node after the stream's last ones. CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: an error has
-  // ended the capture.
+  // Adds a node after the stream's last ones. Returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if an
+  // error has ended the capture.
   CUresult add(const StreamHandle& stream, GraphContent content) EXCLUDES(lock_);
-  // The stream's present moment; null: it is not captured.
+  // Returns the stream's present moment, or null if the stream is not captured.
   std::shared_ptr<const CapturedMoment> moment(const StreamHandle& stream) const EXCLUDES(lock_);
-  // The stream's next node depends on the moment's nodes, too. A stream that is not captured joins
-  // the moment's capture.
+  // Makes the stream's next node depend on the moment's nodes, too. A stream that is not captured
+  // joins the moment's capture.
   CUresult join(const StreamHandle& stream, const CapturedMoment& moment) EXCLUDES(lock_);
 
-  // Each of these is for a call that would conflict with a capture. It returns CUDA_SUCCESS if
-  // there is no such capture; else the call's error, and the capture is invalid from now on.
+  // Each refuse function is called by a C function that would conflict with a capture. It returns
+  // CUDA_SUCCESS if there is no such capture; else that function's error, and invalidates the
+  // capture.
   //
-  // A call that uses the stream and cannot become a node; also any use of a context's default
-  // stream that the captured stream is ordered with.
+  // For a call that uses the stream and cannot become a node, or uses a context's default stream
+  // that the captured stream is ordered with.
   CUresult refuse(const StreamHandle& stream) EXCLUDES(lock_);
-  // A call that waits for all streams of the context.
+  // For a call that waits for all streams of the context.
   CUresult refuse(const Context& context) EXCLUDES(lock_);
-  // A call that may wait for other work of the device, so that the captures' modes forbid it.
+  // For a call that may wait for other work of the device, which the captures' modes forbid.
   CUresult refuse_unsafe() EXCLUDES(lock_);
-  // A query of the event, which was recorded in the capture.
+  // For a query of the event, which was recorded in the capture.
   CUresult refuse(const CapturedMoment& moment) EXCLUDES(lock_);
-  // The stream waits for an event that was not recorded in its capture.
+  // For a stream that waits for an event that was not recorded in its capture.
   CUresult refuse_outside(const StreamHandle& stream) EXCLUDES(lock_);
 
-  // The stream is destroyed. The capture that began in it ends without a graph.
+  // Called when the stream is destroyed. The capture that began in it ends without a graph.
   void forget(const Stream& stream) EXCLUDES(lock_);
-  // All streams of the context are.
+  // Called when all streams of the context are destroyed.
   void forget(const Context& context) EXCLUDES(lock_);
 
  private:

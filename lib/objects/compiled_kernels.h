@@ -1,5 +1,5 @@
-// The kernels that code compiled by `wherry nvcc` has registered, by the address of the function
-// that the program calls to launch. Registration begins before main(). Any thread may call.
+// The kernels that code compiled by `wherry nvcc` has registered, by the address of the stub that
+// the program calls to launch. Registration begins before main(). Any thread may call.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace wherry::impl {
 
 class CompiledKernels {
  public:
-  // Lives as long as the process.
+  // The only instance, which lives as long as the process.
   static CompiledKernels& of_process();
 
   void add(const void* stub, KernelCode code) EXCLUDES(lock_);

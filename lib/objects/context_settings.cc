@@ -12,7 +12,7 @@ bool are_context_flags(unsigned flags) {
 }
 
 std::uint64_t wait_spin_of(unsigned flags) {
-  // After that the thread checks its condition, and looks again.
+  // How long CU_CTX_SCHED_SPIN looks before the thread sleeps for a moment and looks again.
   constexpr std::uint64_t long_spin_ns = 100'000'000;
   switch (flags & CU_CTX_SCHED_MASK) {
     case CU_CTX_SCHED_SPIN:

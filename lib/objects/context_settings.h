@@ -1,5 +1,5 @@
-// The settings of a context, which a program can set and query. Of these only the way of waiting
-// has an effect: kernels have the stacks and the heap of their device's process. Any thread.
+// The settings of a context, which a program can set and query. Only the way of waiting has an
+// effect: kernels have the stacks and the heap of their device's process. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -15,18 +15,18 @@ namespace wherry::impl {
 // Whether the flags are valid: at most one way of waiting, and no unknown bit.
 bool are_context_flags(unsigned flags);
 
-// How long a thread that waits for work looks for its end before it sleeps (WorkContext), in ns, by
-// the way of waiting: CU_CTX_SCHED_SPIN as long as other threads do not need the CPU,
-// CU_CTX_SCHED_BLOCKING_SYNC not at all, the others for a moment. Requires: the flags are valid.
+// Returns how many ns a thread that waits for work polls before it sleeps (WorkContext): with
+// CU_CTX_SCHED_SPIN long, if no other thread needs the CPU; with CU_CTX_SCHED_BLOCKING_SYNC not at
+// all; otherwise for a moment. Requires: the flags are valid.
 std::uint64_t wait_spin_of(unsigned flags);
 
 class ContextSettings {
  public:
   explicit ContextSettings(unsigned context_flags) : flags(context_flags) {}
 
-  // Nothing: there is no such limit.
+  // Returns nullopt if there is no such limit.
   std::optional<std::size_t> limit(CUlimit which) const;
-  // False: there is no such limit.
+  // Returns false if there is no such limit.
   bool set_limit(CUlimit which, std::size_t value);
 
   std::atomic<unsigned> flags;
@@ -34,7 +34,7 @@ class ContextSettings {
   std::atomic<int> users = 1;  // cuCtxCreate's, and one for each cuCtxAttach
 
  private:
-  // By CUlimit. At first what they are on most GPUs.
+  // The limits, indexed by CUlimit; initially the values of most GPUs.
   std::array<std::atomic<std::size_t>, 3> limits_{1024, std::size_t{1} << 20, std::size_t{8} << 20};
 };
 

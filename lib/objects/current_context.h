@@ -9,14 +9,14 @@
 
 namespace wherry::impl {
 
-// The calling thread's context. CUDA_ERROR_INVALID_CONTEXT: it has none.
-// CUDA_ERROR_CONTEXT_IS_DESTROYED: its context was destroyed.
+// Finds the thread's context. Returns CUDA_ERROR_INVALID_CONTEXT if it has none, and
+// CUDA_ERROR_CONTEXT_IS_DESTROYED if that was destroyed.
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
-// The ordinal of that context's device; without a context, of the first device.
+// The ordinal of that context's device, or 0 without a context.
 int current_device(Driver& driver);
-// As find_current(). Also returns the error of a context that has failed.
+// Like find_current(), but also returns a failed context's error.
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
-// The same for functions that need a working context and do not use it.
+// find_working() for functions that do not use the context.
 CUresult check_working(const Driver& driver);
 
 }  // namespace wherry::impl

@@ -16,8 +16,7 @@ namespace wherry::impl {
 class Device;
 struct CapturedMoment;
 
-// A context of the API. Its streams and events are found through their handles; what they share is
-// `work`.
+// A context of the API. Its streams and events are found by their handles; they share `work`.
 struct Context {
   Device& device;
   const CUcontext handle;
@@ -32,25 +31,23 @@ struct Context {
   }
 };
 
-// A stream of the API.
 struct StreamHandle {
   std::shared_ptr<Context> context;
   std::shared_ptr<Stream> stream;
 };
 
-// An event of the API.
 struct CudaEvent {
   CudaEvent(std::shared_ptr<Context> its_context, unsigned its_flags,
             std::shared_ptr<SharedEvent> of_processes)
       : context(std::move(its_context)), flags(its_flags), shared(std::move(of_processes)) {}
 
-  // What to wait for, or ask of; null: there was none yet.
+  // The last recording, for calls that wait for the event or query it; null before the first.
   std::shared_ptr<Recording> last_recording() const EXCLUDES(lock) {
     const LockGuard guard(lock);
     return recording;
   }
 
-  // The moment of a capture that it was last recorded at; null: it was recorded in a stream.
+  // The moment of the capture in which it was last recorded; null if that was in a stream.
   std::shared_ptr<const CapturedMoment> last_captured() const EXCLUDES(lock) {
     const LockGuard guard(lock);
     return captured;
@@ -58,9 +55,9 @@ struct CudaEvent {
 
   const std::shared_ptr<Context> context;
   const unsigned flags;
-  const std::shared_ptr<SharedEvent> shared;  // what it is if other processes have it, too; or null
+  const std::shared_ptr<SharedEvent> shared;  // set if other processes can use the event, too
 
-  // Held while it is recorded, so that the last one to be recorded is the one that is kept.
+  // Held while the event is recorded, so that `recording` is of the last cuEventRecord.
   mutable Mutex lock{LockOrder::event};
   std::shared_ptr<Recording> recording GUARDED_BY(lock);
   std::shared_ptr<const CapturedMoment> captured GUARDED_BY(lock);
@@ -72,21 +69,21 @@ class Device {
       : ordinal(number), primary_handle(primary_context), engine(number) {}
 
   const int ordinal;
-  const CUcontext primary_handle;  // the same whenever the primary context is active
+  const CUcontext primary_handle;  // each primary context has this one
   DeviceEngine engine;
 
-  // Held while the process is replaced, so that two resets come one after the other. Outside
-  // `lock`.
+  // Held while the device process is replaced, so that resets come one after the other. It is
+  // locked before `lock`.
   Mutex reset_lock{LockOrder::reset};
   Mutex lock{LockOrder::device};
   std::shared_ptr<Context> primary GUARDED_BY(lock);  // null: not active
   int primary_users GUARDED_BY(lock) = 0;
-  unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // also of the next one
+  unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // kept for the next one
   bool primary_retained_by_runtime GUARDED_BY(lock) = false;
 
-  // Held while a cooperative launch is given to a stream, so that they run one after the other.
+  // Held while a cooperative launch is given to a stream, so that such launches run one by one.
   Mutex cooperative_lock{LockOrder::cooperative};
-  // The end of the last one.
+  // The end of the last cooperative launch.
   std::shared_ptr<Recording> last_cooperative GUARDED_BY(cooperative_lock);
 };
 

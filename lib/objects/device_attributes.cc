@@ -8,11 +8,11 @@ namespace wherry::impl {
 namespace {
 
 constexpr int int_max = std::numeric_limits<int>::max();
-// That of DDR4-3200, with a bus of 64 bits. Linux tells programs nothing of the memory's clock, and
-// programs that compute with it divide by it.
+// The clock of DDR4-3200 with a 64-bit bus. Linux does not tell programs the memory's clock, and
+// programs that compute a bandwidth from the attribute divide by it.
 constexpr int nominal_memory_clock_khz = 1'600'000;
 
-// Attributes of managed memory: what this library is about.
+// Attributes that concern managed and host memory.
 std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology& topology,
                                     const DeviceConfig& device) {
   switch (attribute) {
@@ -30,8 +30,8 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
       return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
       return device.concurrent ? 1 : 0;
-    // A device process sees managed memory only, through its own page table. Threads of the program
-    // see all of its memory, through the program's page table.
+    // A device process accesses managed memory only, through its own page table. A coherent device
+    // runs threads of the program, which access all its memory through its page table.
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
       return accesses_pageable(device.kind) ? 1 : 0;
@@ -42,10 +42,10 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
       return 1;
-    // A device process has it at an address of its own.
+    // A device process maps registered memory at another address than the host.
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
       return accesses_pageable(device.kind) ? 1 : 0;
-    // Both sides run on processors that are coherent with each other.
+    // Host and devices run on CPUs that are coherent with each other.
     case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
       return 1;
     case CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED:
@@ -61,7 +61,7 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
   }
 }
 
-// Attributes of a machine that has worker threads in place of multiprocessors.
+// Attributes of execution: a device has worker threads in place of multiprocessors.
 std::optional<int> execution_attribute(CUdevice_attribute attribute, const Topology& topology,
                                        const DeviceConfig& device) {
   switch (attribute) {
@@ -94,8 +94,8 @@ std::optional<int> execution_attribute(CUdevice_attribute attribute, const Topol
       return 512;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
       return 32;
-    // Programs ask for 6.0 or newer before they use managed memory from both sides; this is the
-    // newest generation whose unified-memory rules are followed.
+    // Programs that use managed memory from both sides ask for 6.0 or newer. 9.0 is the newest
+    // generation whose unified-memory rules are followed.
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       return 9;
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
@@ -115,7 +115,7 @@ std::optional<int> execution_attribute(CUdevice_attribute attribute, const Topol
       return 2;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       return 64;
-    // No bus; the numbers tell devices apart.
+    // A device is on no bus; its number tells it apart from the others.
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
       return device.number;
@@ -135,7 +135,7 @@ std::optional<int> device_attribute(CUdevice_attribute attribute, const Topology
   const DeviceConfig& device = topology.devices[static_cast<std::size_t>(ordinal)];
   if (const auto value = memory_attribute(attribute, topology, device)) return value;
   if (const auto value = execution_attribute(attribute, topology, device)) return value;
-  return 0;  // textures, caches, registers, other systems' handles: there is none of it
+  return 0;  // textures, caches, registers, handles of other systems: devices have none
 }
 
 }  // namespace wherry::impl

@@ -9,7 +9,7 @@
 
 namespace wherry::impl {
 
-// The attribute of device `ordinal`; nothing for a number that is no attribute.
+// Returns the attribute of device `ordinal`, or nullopt if the number is no attribute.
 std::optional<int> device_attribute(CUdevice_attribute attribute, const Topology& topology,
                                     int ordinal);
 

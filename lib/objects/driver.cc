@@ -71,7 +71,7 @@ bool Driver::destroy_context(CUcontext handle) {
   const auto found = contexts_.find(handle);
   if (!found || found->primary) return false;
   const auto context = contexts_.take(handle);
-  if (!context) return false;  // another thread was faster
+  if (!context) return false;  // another thread has destroyed it
   destroy_handles_of(*context);
   context->device.engine.destroy_context(context->work);
   peers_.end(*context);
@@ -134,7 +134,7 @@ void Driver::reset(Device& device) {
     const LockGuard guard(device.lock);
     primary = device.primary;
   }
-  // Threads of the program cannot be ended from outside.
+  // A coherent device's threads belong to the program and cannot be ended from outside.
   if (runtime_.options().is_coherent(device.ordinal)) device.engine.wait_for_device();
   device.engine.detach(primary ? primary->work : nullptr);
   if (primary) {
@@ -212,8 +212,7 @@ CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const Kern
   CUfunction& handle = module->functions[code.name];
   if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
   if (find_module(module->handle) == module) return handle;
-  // The thread that destroyed the module may have looked for its functions before this one was
-  // entered.
+  // The module was destroyed meanwhile, perhaps before its functions had this one: remove it here.
   functions_.take(handle);
   return nullptr;
 }
@@ -239,8 +238,7 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
   if (module && module->context == context) return handle;
   const CUmodule made = create_module(context, library->name, library->object, /*is_library=*/true);
   if (find_context(context->handle) == context) return handle = made;
-  // The thread that destroyed the context may have looked for its modules before this one was
-  // entered.
+  // The context was destroyed meanwhile, perhaps before its modules had this one: destroy it here.
   destroy_module(made);
   return nullptr;
 }

@@ -31,8 +31,8 @@ class Driver {
   explicit Driver(const RuntimeOptions& options);
   // Null before start_driver() (objects/start.h) has succeeded, and in every forked child.
   static Driver* current();
-  // At the program's end: the devices' work ends; then the device processes are ended and reaped.
-  // Managed memory stays usable on the host.
+  // Called at the program's end: ends the devices' work; end_devices() then ends and reaps the
+  // device processes. Managed memory stays usable on the host.
   void end_work();
   void end_devices() { runtime_.devices().end_all(); }
 
@@ -41,7 +41,7 @@ class Driver {
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
   P2PPages& p2p_pages() { return p2p_pages_; }
-  // What other processes may open of this one's devices, and what this one has opened of theirs.
+  // What other processes may open of this process's devices, and what it has opened of theirs.
   Offers& offers() { return offers_; }
   ImportedMemory& imported() { return imported_; }
   HandleTable<CUmemoryPool, ImportedMemoryPool>& imported_memory_pools() {
@@ -51,7 +51,7 @@ class Driver {
   // Whether a thread that launches a kernel waits for its end (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
   VirtualMemory& virtual_memory() { return virtual_memory_; }
-  // Writes the trace that WHERRY_TRACE asks for; null: none.
+  // Writes the trace that WHERRY_TRACE asks for; null if it asks for none.
   TraceWriter* trace() { return trace_.get(); }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Returns null if there is no such device.
@@ -63,14 +63,14 @@ class Driver {
   // Waits for the context's work. Returns false if `handle` is not a context that can be destroyed.
   bool destroy_context(CUcontext handle);
   std::shared_ptr<Context> find_context(CUcontext handle) const { return contexts_.find(handle); }
-  // The status that every call that works on the context returns.
+  // The status of the context, which every call that works on the context returns.
   WorkStatus context_status(CUcontext handle) const;
 
   CUcontext retain_primary(Device& device);
-  // The same for the runtime API: counts as one user that never releases, however often it is
-  // called.
+  // Like retain_primary(), for the runtime API: counts as one user that never releases the context,
+  // however often it is called.
   CUcontext retain_primary_for_runtime(Device& device);
-  // Waits for its work if this was the last user. Returns false if it had none.
+  // Waits for the context's work if this was its last user. Returns false if it had no user.
   bool release_primary(Device& device);
   // Throws std::system_error if no new process can be started.
   void reset(Device& device);
@@ -81,7 +81,7 @@ class Driver {
   bool destroy_stream(CUstream handle);
   std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
 
-  // `shared`: null unless other processes may use the event, too.
+  // `shared` is null unless other processes may use the event, too.
   CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags,
                        std::shared_ptr<SharedEvent> shared = nullptr);
   // Threads and streams that wait for the event go on waiting.
@@ -95,7 +95,7 @@ class Driver {
 
   CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
                          LoadedObject object, bool is_library = false);
-  // Destroys the module and its functions. Returns false if there is none.
+  // Destroys the module and its functions. Returns false if there is no such module.
   bool destroy_module(CUmodule handle);
   std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
   // Returns null if another thread has destroyed the module meanwhile.
@@ -106,34 +106,34 @@ class Driver {
 
   Libraries& libraries() { return libraries_; }
   const Libraries& libraries() const { return libraries_; }
-  // Destroys the library with its modules and functions. Returns false if there is none.
+  // Destroys the library, its modules and its functions. Returns false if there is none.
   bool destroy_library(CUlibrary handle);
-  // The module that stands for the library in the context. Returns null if another thread has
-  // destroyed one of them meanwhile.
+  // Returns the module that stands for the library in the context, or null if another thread has
+  // destroyed one of the two meanwhile.
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 
   // Called when memory does not fit: frees memory that other processes have closed, and what the
-  // device's memory pools keep for later. Returns whether there was any.
+  // device's memory pools keep for later use. Returns whether it freed any.
   bool give_back(Device& device);
-  // The same for all devices.
+  // Does what give_back(device) does, for all devices.
   bool give_back();
 
   // Waits until no device has work that may access managed memory.
   void wait_for_all_work();
-  // Waits as wait_for_all_work(), because work that was launched before may use the imported
-  // memory, then closes it.
+  // Waits like wait_for_all_work(), because earlier work may use the imported memory; then closes
+  // that memory.
   void end_import(const ImportedMemory::Import& import);
 
  private:
-  // Where the device's kernels run: its process, or new threads of this one. Throws
-  // std::system_error.
+  // Makes what runs the device's kernels: its process, or new threads of the host if the device is
+  // coherent. Throws std::system_error.
   std::shared_ptr<LaunchTarget> make_target(int ordinal);
 
   CUcontext retain_primary_locked(Device& device) REQUIRES(device.lock);
   void destroy_handles_of(const Context& context);
-  // While a device that cannot share managed memory with the host at the same time has a context,
-  // nothing is read-duplicated.
+  // While a device that cannot access managed memory concurrently with the host has a context, no
+  // page is read-duplicated. These two count such contexts.
   void context_begins(const Device& device) EXCLUDES(exclusive_lock_);
   void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 

@@ -134,7 +134,7 @@ CUgraphNode Graph::copy_of(CUgraphNode original) const {
 std::optional<std::vector<GraphStep>> Graph::steps() const {
   const Nodes nodes = snapshot();
   std::vector<GraphStep> steps;
-  std::map<CUgraphNode, std::size_t> last;  // the step with which a node is over
+  std::map<CUgraphNode, std::size_t> last;  // the index of the node's last step
   std::map<CUgraphNode, std::vector<CUgraphNode>> dependents;
   std::map<CUgraphNode, std::size_t> missing;
   std::set<CUgraphNode> ready;

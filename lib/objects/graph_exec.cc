@@ -12,7 +12,7 @@ DeviceEngine& engine_of(const StreamHandle& stream) {
   return stream.context->device.engine;
 }
 
-// Later work of `next` comes after the present work of `before`.
+// Makes later work of `next` wait for the present work of `before`.
 WorkStatus follow(const StreamHandle& next, const StreamHandle& before) {
   if (next.stream == before.stream) return WorkStatus::ok;
   const auto recording = std::make_shared<Recording>();
@@ -83,7 +83,7 @@ CUgraphExecUpdateResultInfo GraphExec::update(std::vector<GraphStep> steps) {
       why = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     if (why != CU_GRAPH_EXEC_UPDATE_SUCCESS) return {why, changed.node, nullptr};
   }
-  // The nodes keep the names that they had when the graph was instantiated.
+  // The steps keep the node handles of the graph that was instantiated.
   for (std::size_t i = 0; i < steps.size(); ++i) steps_[i].content = std::move(steps[i].content);
   return {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
 }

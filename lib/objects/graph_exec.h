@@ -1,5 +1,5 @@
-// An executable graph: the steps of a graph in an order in which they can run, with what each of
-// them was given. It depends on the graph no more. Any thread.
+// An executable graph: a copy of a graph's steps in an order in which they can run. Changes of the
+// graph no longer affect it. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -22,15 +22,15 @@ class GraphExec {
   GraphExec(const GraphExec&) = delete;
   GraphExec& operator=(const GraphExec&) = delete;
 
-  // Gives all steps to the stream, one after the other, after what was launched of this before.
-  // Steps of other contexts go to streams of this object, in the same order. Returns the first
-  // error; the steps before it still run.
+  // Gives all steps to the stream in order, after the previous launch of this object. Steps of
+  // other contexts go to streams of this object, in the same order. Returns the first error; the
+  // steps before it still run.
   CUresult launch(Driver& driver, const StreamHandle& stream) EXCLUDES(lock_);
-  // Later launches do this at the node. Returns false if there is no such node, or it does
-  // something of another type.
+  // Gives the node's step another content for later launches. Returns false if there is no such
+  // node, or the type differs.
   bool set(CUgraphNode node, GraphContent content) EXCLUDES(lock_);
-  // Later launches do what these steps say. If they are not the same nodes, in the same
-  // dependencies, changes nothing and says why.
+  // Replaces the contents of all steps for later launches. If nodes or dependencies are not the
+  // same, changes nothing and says why.
   CUgraphExecUpdateResultInfo update(std::vector<GraphStep> steps) EXCLUDES(lock_);
 
  private:

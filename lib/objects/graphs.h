@@ -20,17 +20,17 @@ class Graphs {
   // Destroys the graph with its nodes. Returns false if there is none.
   bool destroy(CUgraph handle);
 
-  // Null: a node that it is to depend on is not of the graph.
+  // Returns null if a node of `dependencies` is not in the graph.
   CUgraphNode add_node(const std::shared_ptr<Graph>& graph, GraphContent content,
                        std::vector<CUgraphNode> dependencies);
-  // The graph that the node is of; null: there is no such node.
+  // Returns the graph that contains the node, or null if there is no such node.
   std::shared_ptr<Graph> graph_of(CUgraphNode node) const { return nodes_.find(node); }
-  // Returns false if there is none.
+  // Returns false if there is no such node.
   bool destroy_node(CUgraphNode node);
 
-  // A copy, whose nodes have handles of their own.
+  // Returns a copy, whose nodes have handles of their own.
   std::shared_ptr<Graph> copy(const Graph& graph);
-  // A copy that belongs to a node. Its nodes have handles by which they are not found.
+  // Returns a copy that belongs to a node. Its nodes cannot be found by their handles.
   std::shared_ptr<const Graph> copy_for_node(const Graph& graph);
 
   CUgraphExec add(const std::shared_ptr<GraphExec>& exec) { return execs_.insert(exec); }

@@ -19,27 +19,27 @@ namespace {
 constexpr unsigned missing = ~0u;
 constexpr std::size_t alignment = 16;
 // The most bytes of a kernel's parameters (CUDA C++ Programming Guide, "__global__ function
-// argument processing"), and with what lies between them in an argument block.
+// argument processing"), and of their padded values in an argument block.
 constexpr std::size_t parameters_max = 32764;
 constexpr std::size_t data_max = parameters_max + WHERRY_MAX_PARAMS * alignment;
 // How many parameters, and how many bytes of each, are copied if the kernel declares nothing.
 constexpr std::size_t undeclared_count = 16;
 constexpr std::size_t undeclared_size = 64;
 
-// The beginning of the block. The offsets follow, then the data.
+// An argument block begins with this. The parameters' offsets follow, then their values.
 struct Head {
   wherryGridKernel kernel = nullptr;
   wherryLaunchInfo info{};
   unsigned count = 0;
   unsigned data_offset = 0;
   bool is_cooperative = false;
-  alignas(GridBarrier) std::byte barrier[sizeof(GridBarrier)];  // if it is
+  alignas(GridBarrier) std::byte barrier[sizeof(GridBarrier)];  // if is_cooperative
 };
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) + alignment + data_max <=
               launch_args_limit);
 
-// The part of the memory at the address that is not managed, which reading would migrate to the
-// host.
+// Returns the memory at the address up to where managed memory begins: a read of managed memory
+// would migrate it to the host.
 MemoryPart unmanaged_part(Runtime& runtime, std::uintptr_t address, std::span<std::byte> into) {
   const auto is_managed = [&](std::uintptr_t at) {
     return runtime.heap().offset_of(at).has_value();
@@ -56,7 +56,7 @@ Head head_of(const std::byte* block) {
   return head;
 }
 
-// Where the parameters are in the block; null: one that is missing.
+// Returns where the parameters are in the block; null for one that is missing.
 std::array<void*, WHERRY_MAX_PARAMS> params_of(const std::byte* block, const Head& head) {
   std::array<void*, WHERRY_MAX_PARAMS> params{};
   for (unsigned i = 0; i < std::min(head.count, WHERRY_MAX_PARAMS + 0u); ++i) {
@@ -67,7 +67,7 @@ std::array<void*, WHERRY_MAX_PARAMS> params_of(const std::byte* block, const Hea
   return params;
 }
 
-// The offset at or after `offset` that a parameter of this size gets.
+// Returns the first offset from `offset` on that is aligned for a parameter of this size.
 std::size_t packed_place(std::size_t offset, std::size_t bytes) {
   const std::size_t unit = bytes % alignment == 0 ? alignment : bytes & -bytes;
   return round_up(offset, std::max<std::size_t>(unit, 1));
@@ -169,7 +169,7 @@ void run_grid(const void* args, std::size_t begin, std::size_t end) {
   head.info.begin = begin * block_threads;
   head.info.end = end * block_threads;
   if (!head.is_cooperative) return head.kernel(&head.info, params.data());
-  // Not of the copy: of the arguments that all workers share.
+  // The barrier in the block, which all workers share: `head` is a copy.
   auto* const barrier = std::launder(
       reinterpret_cast<GridBarrier*>(const_cast<std::byte*>(block + offsetof(Head, barrier))));
   grid_barrier_of_this_thread() = barrier;

@@ -13,16 +13,16 @@ namespace wherry::impl {
 
 class GridArguments {
  public:
-  // `info`: all but begin and end, which run_grid() sets. `waiting_blocks`: how many blocks the
-  // launch has, if they can wait for each other; else 0.
+  // run_grid() sets begin and end of `info`. `waiting_blocks` is the number of blocks of a
+  // cooperative launch, otherwise 0.
   GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info,
                 std::uint32_t waiting_blocks = 0);
 
-  // Each of the two is called at most once. Returns false if the parameters are not what the kernel
-  // declares, or more than 32,764 bytes.
+  // Each of these two is called at most once. Returns false if the parameters are not those that
+  // the kernel declares, or have more than 32,764 bytes.
   //
-  // `pointers` is cuLaunchKernel's kernelParams. If the kernel declares nothing, the library takes
-  // what WHERRY_KERNEL_PARAMS describes.
+  // `pointers` is cuLaunchKernel's kernelParams. If the kernel declares nothing, the library copies
+  // what the text at WHERRY_KERNEL_PARAMS says.
   bool add(void** pointers, const DeclaredParams& declared, Runtime& runtime);
   // `extra` is cuLaunchKernel's. Requires: the kernel declares its parameters.
   bool add_packed(void** extra, const DeclaredParams& declared);
@@ -35,19 +35,19 @@ class GridArguments {
 
   std::vector<std::byte> block_;
   std::vector<std::byte> data_;
-  std::size_t bytes_ = 0;  // of the parameters
-  // In data_, of each parameter; `missing`: the program passed no readable pointer.
+  std::size_t bytes_ = 0;  // the parameters' sizes together
+  // Of each parameter in data_; `missing` if the program passed no readable pointer.
   std::vector<unsigned> offsets_;
 };
 
-// The offset of a parameter in the buffer that `extra` passes. Requires: it is declared.
+// The offset of a declared parameter in the buffer that cuLaunchKernel's `extra` passes.
 std::size_t packed_offset(const DeclaredParams& declared, std::size_t index);
 
-// In the device: runs such a kernel for the thread blocks [begin, end). `args` is in memory that
-// all workers share, and, if blocks can wait for each other, writable.
+// Called in the device: runs a kernel of cuLaunchKernel for the thread blocks [begin, end). `args`
+// is in memory that all workers share, and writable if blocks can wait for each other.
 void run_grid(const void* args, std::size_t begin, std::size_t end);
 
-// Where the parameters are in an argument block; null: one that is missing.
+// Returns where the parameters are in an argument block; null for one that is missing.
 std::vector<void*> grid_params(const std::vector<std::byte>& arguments);
 
 }  // namespace wherry::impl

@@ -12,14 +12,14 @@
 
 namespace wherry::impl {
 
-// Handle: a pointer to an incomplete type. It is never dereferenced.
+// `Handle` is a pointer to an incomplete type, and is never dereferenced.
 template <typename Handle, typename Object>
 class HandleTable {
  public:
   // Tables that get different kinds, 0 to 15, never give out the same handle.
   explicit HandleTable(std::uintptr_t kind) : next_(first + kind) {}
 
-  // Numbers a handle without an object yet.
+  // Returns a new handle, to which assign() gives an object.
   Handle reserve() EXCLUDES(lock_) {
     const WriteGuard guard(lock_);
     next_ += step;
@@ -35,15 +35,15 @@ class HandleTable {
     objects_[handle] = std::move(object);
   }
 
-  // Null when there is none.
+  // Returns null if the handle has no object.
   std::shared_ptr<Object> find(Handle handle) const EXCLUDES(lock_) {
     const ReadGuard guard(lock_);
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
-  // Calls look(const Object&) with the object, under the table's lock: no other thread can take it
-  // out meanwhile. Returns false if there is none. `look` must be short, because it delays threads
-  // that add or take objects.
+  // Calls look(const Object&) with the object, under the table's lock, so that no other thread can
+  // remove it meanwhile. Returns false if there is none. `look` must be short, because it delays
+  // threads that add or remove objects.
   template <typename Look>
   bool look_at(Handle handle, const Look& look) const EXCLUDES(lock_) {
     const ReadGuard guard(lock_);
@@ -52,7 +52,7 @@ class HandleTable {
     look(std::as_const(*found->second));
     return true;
   }
-  // Takes the object out, and gives it to exactly one caller.
+  // Removes the object and returns it: only one caller gets it.
   std::shared_ptr<Object> take(Handle handle) EXCLUDES(lock_) {
     const WriteGuard guard(lock_);
     const auto found = objects_.find(handle);
@@ -80,7 +80,7 @@ class HandleTable {
   }
 
  private:
-  // Far from the handles that mean something by themselves (0, 1, 2), and no address of anything.
+  // Far above the handles with a meaning of their own (0, 1, 2), and no addresses of objects.
   static constexpr std::uintptr_t first = 0x1000;
   static constexpr std::uintptr_t step = 16;
 

@@ -86,7 +86,7 @@ CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Im
     return fail(CUDA_ERROR_MAP_FAILED,
                 "another program has locked the memory that process {} shares; end that program",
                 handle.pid);
-  // The other process sees the mark from here on.
+  // The mark is set: if the offer still stands, the other process sees the mark before it frees.
   if (!offer.stands()) return refuse_unknown();
   piece.handle = handle;
   piece.file = std::make_shared<Fd>(std::move(file));
@@ -102,14 +102,14 @@ Annex::Window ImportedMemory::window_of(const Import& piece) {
 
 CUresult ImportedMemory::place(Import& piece) {
   Annex& annex = runtime_.annex();
-  // A large piece has the same offset in its block as in the file, so that huge pages can be mapped
-  // as such.
+  // A large piece has the same offset in its block (2 MiB) as in the file, so that Linux can map
+  // huge pages.
   const std::size_t lead = piece.record.bytes < block_size ? 0 : piece.offset % block_size;
   const auto place = annex.reserve(lead + piece.record.bytes);
   if (!place) return refuse_addresses(lead + piece.record.bytes);
   piece.place = *place;
   piece.record.base = piece.record.device_base = *place + lead;
-  // A driver reports whole blocks, because it maps whole blocks.
+  // CUDA's driver maps whole blocks, so a pointer query reports whole blocks.
   piece.record.mapping_pages = round_up(piece.record.bytes, block_size) / page_size;
   piece.record.kind = MemoryKind::imported;
   if (const int error = annex.show(window_of(piece), piece.shown_to)) {
@@ -237,7 +237,7 @@ CUresult ImportedMemory::set_access(ImportedMemoryPool& pool, int device, bool a
     pool.accessible ^= bit;
     return CUDA_SUCCESS;
   }
-  // Undoes the changes. A device that does not answer is ended soon.
+  // Undoes the changes. Errors are ignored: a device that does not answer is ended soon.
   for (Import* piece : changed) static_cast<void>(show_or_hide(*piece, bit, !accessible));
   return refuse_mapping(CUDA_ERROR_MAP_FAILED, error);
 }
@@ -253,7 +253,7 @@ int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
 void ImportedMemory::end(const Import& piece) {
   Annex& annex = runtime_.annex();
   const Annex::Window window = window_of(piece);
-  // A device that does not answer may still map it, so the addresses are not used again.
+  // If a device does not answer it may still map the memory: its addresses are not used again.
   if (annex.hide(window.start, window.bytes, piece.shown_to) == 0) annex.release(piece.place);
 }
 

@@ -23,8 +23,8 @@ namespace wherry::impl {
 // CUDA_ERROR_MAP_FAILED if Linux refuses access, with a line in the log. Throws std::system_error
 // if Linux gives no answer at the moment, for example for lack of descriptors.
 CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
-// Opens the file of the offer. Errors as find_offer(); CUDA_ERROR_INVALID_VALUE also if the offer,
-// or its process, has just ended.
+// Opens the file of the offer. Returns find_offer()'s errors; CUDA_ERROR_INVALID_VALUE also if the
+// offer, or its process, has just ended.
 CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file);
 
 // A memory pool of another process. This process cannot allocate from it. ImportedMemory's lock
@@ -44,7 +44,7 @@ class ImportedMemory {
     MemoryRecord record;
     std::uintptr_t place = 0;  // start of the reservation in the annex, before or at record.base
     std::shared_ptr<Fd> file;
-    std::uint64_t offset = 0;    // of the first byte, in the file
+    std::uint64_t offset = 0;    // of the memory's first byte in the file
     ProcessorMask shown_to = 0;  // the devices that map it
     int opened_for = 0;          // the device of the context that opened it
     unsigned users = 1;
@@ -53,25 +53,25 @@ class ImportedMemory {
   explicit ImportedMemory(Runtime& runtime) : runtime_(runtime) {}
 
   // Opens the memory that the handle names for `device`, and for the memory's own device if this
-  // process sees that one. If the memory is already open for `device`, counts one more user and
+  // process sees that device. If the memory is already open for `device`, counts one more user and
   // returns the same address. Throws std::system_error, std::bad_alloc.
   CUresult open(const OfferHandle& handle, CUcontext context, int device, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // Counts one user less. Returns CUDA_ERROR_INVALID_VALUE if `address` is not one that open()
-  // returned. If it was the last user, removes the memory from the records and moves it to `last`;
-  // the caller passes that to end().
+  // Removes one user. Returns CUDA_ERROR_INVALID_VALUE if open() did not return `address`. If it
+  // was the last user, removes the memory from the records and moves it to `last`; the caller
+  // passes that to end().
   CUresult close(std::uintptr_t address, std::optional<Import>& last) EXCLUDES(lock_);
 
-  // The same for memory of a pool, for the devices that have access to it. Each import has one
-  // user.
+  // Opens memory that was allocated from the pool, for the devices that have access to the pool.
+  // Each import has one user.
   CUresult open_pooled(const OfferHandle& handle, const ImportedMemoryPool& pool,
                        CUdeviceptr& address) EXCLUDES(lock_);
   // Removes the import at this address from the records; the caller passes it to end(). Returns
-  // nullopt if no memory of an imported pool begins there.
+  // nullopt if no memory of an imported pool begins at the address.
   std::optional<Import> take_pooled(std::uintptr_t address) EXCLUDES(lock_);
 
-  // Opens a pool. Its memory is accessible to its own device, or to `otherwise` where this process
-  // does not see that one.
+  // Opens a pool. Its memory is accessible to its own device, or to device `otherwise` if this
+  // process does not see that device.
   CUresult open_pool(const OfferHandle& handle, int otherwise, ImportedMemoryPool& pool);
   bool is_accessible(const ImportedMemoryPool& pool, int device) EXCLUDES(lock_);
   // Changes the access of a device to the pool, and to all memory that is open from it. Requires:
@@ -87,10 +87,10 @@ class ImportedMemory {
 
   // Opens the file of the offer and marks the range. Sets `what` to the offer.
   static CUresult find_file(const OfferHandle& handle, OfferKind kind, Import& piece, Offer& what);
-  // Maps it in the devices of `shown_to`, and adds it to the records.
+  // Maps the piece in the devices of `shown_to`, and adds it to the records.
   CUresult place(Import& piece) REQUIRES(lock_);
   void remember(const Import& piece) REQUIRES(lock_);
-  // Maps or unmaps it in a device. Returns an errno if the device may map a part of it.
+  // Maps or unmaps it in one device. Returns an errno if the device may map a part of it.
   int show_or_hide(Import& piece, ProcessorMask bit, bool show) REQUIRES(lock_);
   std::optional<Import> take(Imports::iterator piece) REQUIRES(lock_);
   static Annex::Window window_of(const Import& piece);

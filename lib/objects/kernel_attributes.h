@@ -1,5 +1,4 @@
-// What is known of every kernel, and what may be said of one: shared by functions and by kernels of
-// libraries.
+// The attributes of kernels, for functions of modules and for kernels of libraries.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -13,10 +12,10 @@
 
 namespace wherry::impl {
 
-// cuFuncGetAttribute, of any kernel on the device.
+// cuFuncGetAttribute. All kernels on the device have the same attributes.
 CUresult kernel_attribute(const Topology& topology, int device, CUfunction_attribute attribute,
                           int* value);
-// cuFuncSetAttribute and cuFuncSetCacheConfig: what means nothing here, and is checked.
+// cuFuncSetAttribute and cuFuncSetCacheConfig: check the argument; it has no effect.
 CUresult set_kernel_attribute(CUfunction_attribute attribute, int value);
 CUresult set_kernel_cache(CUfunc_cache config);
 
@@ -24,11 +23,11 @@ CUresult set_kernel_cache(CUfunc_cache config);
 CUresult tell_param(const DeclaredParams& params, std::size_t index, std::size_t* offset,
                     std::size_t* bytes);
 
-// What a function argument means in the context: a function of it, or a kernel of a library. Null:
-// neither.
+// Returns the code of `argument`: a function of the context, or a kernel of a library. Null if it
+// is neither.
 std::shared_ptr<const KernelCode> find_kernel_code(const Driver& driver, CUfunction argument,
                                                    const Context& context);
-// CUDA_ERROR_INVALID_HANDLE: it is neither.
+// CUDA_ERROR_INVALID_HANDLE: find_kernel_code() found neither.
 CUresult refuse_code(CUfunction argument);
 
 }  // namespace wherry::impl

@@ -53,7 +53,7 @@ CUresult plan_launch(Driver& driver, const Context& context, CUfunction function
                               {shape.grid[0], shape.grid[1], shape.grid[2]},
                               {shape.block[0], shape.block[1], shape.block[2]},
                               shape.shared_bytes};
-  // Each block that others wait for has a worker of its own.
+  // The blocks of a cooperative launch wait for each other, so each needs a worker.
   if (shape.is_cooperative && size->blocks > most_blocks_at_once(runtime, context))
     return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
                 "{} blocks wait for each other, and the device runs {} at once; launch fewer, or "
@@ -85,7 +85,7 @@ WorkStatus run(const StreamHandle& stream, KernelLaunch launch) {
                                 launch.subject);
   };
   if (!launch.shape.is_cooperative) return start();
-  // If two such launches had some of the workers each, both would wait for ever.
+  // If two cooperative launches had some of the workers each, both would wait for ever.
   const LockGuard guard(device.cooperative_lock);
   const std::shared_ptr<Recording> before = device.last_cooperative;
   WorkStatus status = WorkStatus::ok;

@@ -20,18 +20,18 @@ struct KernelLaunch {
   LaunchShape shape{};
   std::vector<std::byte> arguments;  // for run_grid()
   std::size_t blocks = 0;
-  KernelFunction subject = nullptr;  // what log lines name
+  KernelFunction subject = nullptr;  // the function in log lines
 };
 
-// A launch that shows its parameters.
+// A launch with pointers to its parameters.
 struct KeptLaunch {
   explicit KeptLaunch(KernelLaunch kept);
 
   const KernelLaunch launch;
-  const std::vector<void*> params;  // in the launch's arguments
+  const std::vector<void*> params;  // they point into `launch`
 };
 
-// Checks what cuLaunchKernel is given, and copies it. Returns cuLaunchKernel's errors.
+// Checks and copies the arguments of cuLaunchKernel. Returns cuLaunchKernel's errors.
 CUresult plan_launch(Driver& driver, const Context& context, CUfunction function,
                      const LaunchShape& shape, void** params, void** extra, KernelLaunch& launch);
 // Gives the launch to the stream, which is of the context that it was planned for.

@@ -22,7 +22,7 @@ struct LaunchSize {
   std::size_t threads() const { return blocks * block_threads; }
 };
 
-// Nothing: the device has no such launch.
+// Returns nullopt if the device cannot run such a launch.
 std::optional<LaunchSize> size_of(const LaunchShape& shape, const Topology& topology, int device);
 
 }  // namespace wherry::impl

@@ -14,7 +14,7 @@
 namespace wherry::impl {
 namespace {
 
-// What a function lacks that is to be a kernel, and how to add it.
+// Says what a function lacks to be a kernel, and how to add it.
 std::string why_no_kernel(const std::string& exported_as) {
   if (exported_as.empty())
     return "no exported function begins there; declare it extern \"C\", not static, and link the "
@@ -65,7 +65,7 @@ CUresult Libraries::kernel_at(std::uintptr_t address, CUkernel& kernel) {
 }
 
 CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
-  // Not under the lock: the loader may be busy with a constructor that waits for us.
+  // Called without own_lock_: a constructor that the loader runs may wait for own_lock_.
   CodePlace place = find_code(address, params_prefix);
   if (place.object.handle == nullptr)
     return fail(CUDA_ERROR_NOT_FOUND, "no code is at {:#x}; pass the address of a kernel", address);
@@ -74,8 +74,8 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
     code = std::move(*compiled);
   else if (!place.exported_as.empty())
     code = impl::find_kernel(place.object, place.exported_as);
-  // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
-  // on a device.
+  // The CUDA compiler leaves a host function for each kernel, which would do nothing on a device.
+  // It is not declared.
   if (code.entry == nullptr || code.params.sizes == nullptr) {
     const std::string why = why_no_kernel(place.exported_as);
     refuse_code(address, why);
@@ -83,19 +83,19 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   }
   const CUresult shared = share_object(runtime_, place.file, place.object);
   if (shared != CUDA_SUCCESS) return shared;
-  static_cast<void>(place.reference.release());  // devices have it: it stays loaded
+  static_cast<void>(place.reference.release());  // devices have the object: it stays loaded
 
   const LockGuard guard(own_lock_);
   CUlibrary& handle = own_libraries_[place.object.handle];
   auto library = handle == nullptr ? nullptr : libraries_.find(handle);
   kernel = library ? kernel_of(library, code) : nullptr;
   if (kernel == nullptr) {
-    // There is no such library yet, or the program has unloaded it.
+    // The library is new, or the program has unloaded it.
     handle = add(place.file, std::move(place.object));
     library = libraries_.find(handle);
     kernel = library ? kernel_of(library, code) : nullptr;
   }
-  // Another thread has found the new library just now and unloaded it.
+  // Another thread has found the new library and unloaded it.
   if (kernel == nullptr)
     return fail(CUDA_ERROR_NOT_FOUND,
                 "another thread has unloaded the library of the kernel at {:#x} during the call; "

@@ -25,7 +25,7 @@ Value value_of(const void* data) {
   return value;
 }
 
-// The attribute's index in MemoryPool::reuse_; nullopt if it is not one of them.
+// The attribute's index in MemoryPool::reuse_; nullopt if it is no reuse attribute.
 std::optional<std::size_t> reuse_index(CUmemPool_attribute attribute) {
   if (attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
       attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
@@ -53,7 +53,7 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
   const auto base = find_free_range(bytes, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Pages that were handed out before exist; for them this only looks.
+  // Pages that were handed out before exist already: for them the call only checks that.
   if (!parts_.runtime.heap().create_device(*base, bytes, device_)) {
     space_.free(*base);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -127,8 +127,7 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
   const auto found = frees_.find(leaving->stream);
   if (found == frees_.end()) return std::nullopt;  // there is nothing to wait for
   const StreamFrees& others = found->second;
-  // If another context fails, its stream never reaches the free, and this stream would fail with
-  // it.
+  // If the other context fails, its stream never reaches the free, and this stream would fail, too.
   if (others.context != stream.context) return std::nullopt;
   if (stream.context->device.engine.wait_for(stream.stream, recording_of(others, *leaving)) !=
       WorkStatus::ok)
@@ -138,7 +137,7 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
 }
 
 void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
-  // The API tells what is mapped at once: steps of a slab, the last of which ends with the slab.
+  // The API reports as mapped the slab's steps around the memory; the last step ends with the slab.
   const MemoryPoolSpace::Slab slab = space_.slab_of(base);
   const std::size_t offset = base - slab.base;
   const std::size_t first = round_down(offset, slab_step);

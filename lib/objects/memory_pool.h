@@ -30,7 +30,7 @@ class MemoryPool {
   };
 
   MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, Limits limits);
-  // Requires: it is empty.
+  // Requires: the pool is empty.
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -40,24 +40,26 @@ class MemoryPool {
   std::size_t most_bytes() const { return limits_.most; }
   bool is_for_processes() const { return limits_.for_processes; }
 
-  // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.
+  // Does what cuMemAllocFromPoolAsync does. Throws std::bad_alloc, std::system_error.
   CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // As cuMemFreeAsync. Unless the result is ok nothing is freed. Requires: the record is taken out.
+  // cuMemFreeAsync. Frees nothing unless the result is ok. Requires: the record is no longer in
+  // MemoryRecords.
   WorkStatus free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
-  // Requires: the record is taken out, and no work uses the memory any more.
+  // Requires: the record is no longer in MemoryRecords, and no work uses the memory any more.
   void free_now(const MemoryRecord& record) EXCLUDES(lock_);
 
   // Gives back slabs that are free as a whole, as long as `keep` bytes stay reserved. Returns
   // whether it gave any.
   bool trim(std::size_t keep) EXCLUDES(lock_);
-  // Gives back what exceeds the release threshold; all of a retired pool. Returns false if there
-  // may be more later: streams have not reached some frees, or other processes have memory open.
+  // Gives back what exceeds the release threshold; of a retired pool, all that is free. Returns
+  // false if there may be more later: streams have not reached some frees, or other processes have
+  // memory open.
   bool trim_to_threshold() EXCLUDES(lock_);
   // The program has destroyed the pool: it keeps only what is allocated, and allocates no more.
   void retire() EXCLUDES(lock_);
   bool is_retired() EXCLUDES(lock_);
-  // Whether it is retired and has given back all memory.
+  // Whether the pool is retired and has given back all memory.
   bool is_over() EXCLUDES(lock_);
 
   CUresult set_attribute(CUmemPool_attribute attribute, const void* value) EXCLUDES(lock_);
@@ -80,15 +82,15 @@ class MemoryPool {
   std::optional<std::uintptr_t> find_free_range(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   bool grow(std::size_t bytes) REQUIRES(lock_);
-  // The recording that tells that the stream has reached a free of its own. Requires: it has not.
+  // The recording that the stream reaches at the free `leaving`. Requires: it has not yet.
   static const std::shared_ptr<Recording>& recording_of(const StreamFrees& others,
                                                         const MemoryPoolSpace::Leaving& leaving);
-  // Allocates memory that another stream is about to free, if the stream's work comes after that
+  // Allocates memory that another stream is about to free, if `stream` comes after that free
   // because the program had it wait for an event.
   std::optional<std::uintptr_t> take_followed(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
-  // Allocates memory that another stream of the same context is about to free; makes the stream
-  // wait for that.
+  // Allocates memory that another stream of the same context is about to free; makes `stream` wait
+  // for the free.
   std::optional<std::uintptr_t> take_from_others(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   // Enters the allocation in the table of what the API knows of addresses.

@@ -17,22 +17,22 @@ class MemoryPools {
 
   // Returns null if the handle is invalid or the pool was destroyed.
   std::shared_ptr<MemoryPool> find(CUmemoryPool handle) const;
-  // The pool of a record, even if the program has destroyed it; null if nothing is left of it.
+  // The pool of a record, even if the program has destroyed it; null if it no longer exists.
   std::shared_ptr<MemoryPool> of(const MemoryRecord& record) const;
-  // Returns null if there are as many pools as can be.
+  // Returns null if no more pools can exist.
   std::shared_ptr<MemoryPool> create(int device, MemoryPool::Limits limits);
   // Returns false if the handle is invalid, or the pool is a device's default one.
   bool destroy(CUmemoryPool handle) EXCLUDES(lock_);
 
-  // Return null as create() does.
+  // Return null if the pool does not exist yet and no more can exist.
   std::shared_ptr<MemoryPool> default_of(int device) EXCLUDES(lock_);
   std::shared_ptr<MemoryPool> current_of(int device) EXCLUDES(lock_);
   void set_current(const std::shared_ptr<MemoryPool>& pool) EXCLUDES(lock_);
 
-  // cuMemFree. Requires: the record is taken out, and no work uses its memory any more.
+  // cuMemFree. Requires: the record is no longer in MemoryRecords, and no work uses the memory.
   void free(const MemoryRecord& record);
-  // cuMemFreeAsync. Requires: the record is taken out. Returns false if the stream's context has
-  // failed; nothing is freed then.
+  // cuMemFreeAsync. Requires: the record is no longer in MemoryRecords. Returns false, and frees
+  // nothing, if the stream's context has failed.
   bool free_in_order(const MemoryRecord& record, const StreamHandle& stream);
   // Notes that there may be memory to give back: some was or will be freed, or a pool may keep
   // less.
@@ -47,7 +47,7 @@ class MemoryPools {
  private:
   struct OfDevice {
     std::shared_ptr<MemoryPool> initial;  // made at its first use
-    std::shared_ptr<MemoryPool> current;  // null: the initial one
+    std::shared_ptr<MemoryPool> current;  // null means the initial one
   };
 
   std::shared_ptr<MemoryPool> default_locked(int device) REQUIRES(lock_);

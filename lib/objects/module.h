@@ -1,5 +1,5 @@
-// Modules and libraries and their kernels as the API sees them. A module is of one context, a
-// library of none.
+// Modules, libraries and their kernels as the API sees them. A module belongs to one context, a
+// library to none.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -17,7 +17,7 @@
 
 namespace wherry::impl {
 
-// The sizes of a kernel's parameters, as WHERRY_KERNEL_PARAMS says; null: it says nothing.
+// The sizes of a kernel's parameters, as WHERRY_KERNEL_PARAMS declares them; null without it.
 struct DeclaredParams {
   const unsigned* sizes = nullptr;
   std::size_t count = 0;
@@ -32,7 +32,7 @@ struct KernelCode {
   DeclaredParams params;
 };
 
-// The kernel that the object exports under this name; one without an entry: there is none.
+// Returns the kernel that the object exports by this name; without an entry if there is none.
 KernelCode find_kernel(const LoadedObject& object, const std::string& name);
 
 struct Module {
@@ -48,9 +48,9 @@ struct Module {
   const std::string name;     // for log lines
   const LoadedObject object;  // stays loaded when this ends
   const CUmodule handle;
-  const bool is_library;  // as one context has it
+  const bool is_library;  // it stands for a library in its context
 
-  // Held while a function gets its handle, so that it gets one.
+  // Held while a function gets its handle, so that it gets only one.
   Mutex lock{LockOrder::library};
   std::map<std::string, CUfunction> functions GUARDED_BY(lock);
 };
@@ -71,11 +71,11 @@ struct Library {
   const LoadedObject object;  // stays loaded when this ends
   const CUlibrary handle;
 
-  // Held while a kernel, or the library in a context, gets its handle, so that it gets one.
+  // Held while a kernel, or the library in a context, gets its handle, so that it gets only one.
   Mutex lock{LockOrder::library};
   std::map<std::string, CUkernel> kernels GUARDED_BY(lock);
   std::map<CUcontext, CUmodule> modules GUARDED_BY(lock);  // some have ended with their contexts
-  bool is_unloaded GUARDED_BY(lock) = false;               // it gets no more of either
+  bool is_unloaded GUARDED_BY(lock) = false;               // no kernel or module is added
 };
 
 struct Kernel {

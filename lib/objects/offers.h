@@ -23,22 +23,24 @@ class Offers {
   Offers(Runtime& runtime, P2PPages& p2p_pages) : runtime_(runtime), p2p_pages_(p2p_pages) {}
 
   // Returns the handle of the memory that contains the address; memory of a pool must begin there.
-  // It is the same handle as long as the memory lives. CUDA_ERROR_INVALID_VALUE: there is no such
-  // memory, or it is not of this kind. Throws std::system_error, std::bad_alloc.
+  // The handle stays the same as long as the memory lives. Returns CUDA_ERROR_INVALID_VALUE if no
+  // memory of this kind is there. Throws std::system_error, std::bad_alloc.
   CUresult offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) EXCLUDES(lock_);
-  // Lets other processes open memory of the pool; the same handle until withdraw(). Throws as
-  // above.
+  // Lets other processes open memory of the pool; the same handle until withdraw(). Throws
+  // std::system_error, std::bad_alloc.
   CUresult offer(CUmemoryPool pool, int device, OfferHandle& handle) EXCLUDES(lock_);
-  // Other processes can open no more memory of it.
+  // Other processes can open no more memory of the pool.
   void withdraw(CUmemoryPool pool) EXCLUDES(lock_);
   // Lets other processes open the event. Requires: it lives until it is withdrawn.
   CUresult offer(const SharedEvent& event, OfferHandle& handle) EXCLUDES(lock_);
   void withdraw(const SharedEvent& event) EXCLUDES(lock_);
-  // Other processes can no longer open this memory of a pool. Requires: the record is taken out.
+  // Other processes can no longer open this memory of a pool. Requires: the record is no longer in
+  // MemoryRecords.
   void withdraw(const MemoryRecord& record) EXCLUDES(lock_);
 
-  // Frees a device's own memory: at once, or when no other process has it open any more. Requires:
-  // the record is taken out, and no work uses the memory any more.
+  // Frees a device's own memory at once; or, if other processes have it open, when the last has
+  // closed it. Requires: the record is no longer in MemoryRecords, and no work uses the memory any
+  // more.
   void free(const MemoryRecord& record) EXCLUDES(lock_);
   // Frees memory that other processes had open and have closed. Returns whether there was any.
   // Cheap if there is none.

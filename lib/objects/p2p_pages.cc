@@ -48,7 +48,7 @@ CUresult P2PPages::find_in_arena(const WantedPages& wanted, PinnedAllocation& en
 CUresult P2PPages::find_mapped(const WantedPages& wanted, PinnedAllocation& entry,
                                std::vector<wherryPageExtent>& found) {
   const auto mapped = mapped_.mapped_at(wanted.address);
-  // The program has unmapped it since the record was found.
+  // The program has unmapped the memory since the record was found.
   if (!mapped || mapped->place.start != entry.record.base)
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "the memory at {:#x} was unmapped during the call; unmap it later", wanted.address);

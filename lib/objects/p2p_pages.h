@@ -16,8 +16,8 @@
 
 namespace wherry::impl {
 
-// Names the allocation to third parties, together with an address in it: the vaSpaceToken of its
-// P2P_TOKENS.
+// The number that names the allocation to third parties, together with an address in it: the
+// vaSpaceToken of its CUDA_POINTER_ATTRIBUTE_P2P_TOKENS.
 inline unsigned token_of(const MemoryRecord& record) {
   return static_cast<unsigned>(record.id);
 }
@@ -49,8 +49,8 @@ class P2PPages {
   struct PinnedAllocation {
     MemoryRecord record;
     std::vector<Range> ranges;     // one for each get() without its put()
-    std::vector<PageSpan> pinned;  // by get(), and not before
-    // Set for memory that the program mapped by hand: the pages stay as long as the file is open.
+    std::vector<PageSpan> pinned;  // pages that only get() has pinned
+    // Set for memory of cuMemMap: its pages stay as long as the file is open.
     std::shared_ptr<const Fd> file;
     bool freed = false;  // by the program
   };

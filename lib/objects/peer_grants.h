@@ -25,8 +25,8 @@ class PeerGrants {
   // If this was the device's last access, no mapping is left when this returns. Returns false if
   // access was not enabled.
   bool disable(const Context& from, const Context& to) EXCLUDES(lock_);
-  // Ends all access of this context and to it. Called when it is destroyed, after which nothing is
-  // enabled for it, and before its device gets a new process.
+  // Ends all access of this context, and to it. Called when the context is destroyed, after which
+  // nothing is enabled for it, and before its device gets a new process.
   void end(const Context& context) EXCLUDES(lock_);
 
  private:
@@ -39,8 +39,8 @@ class PeerGrants {
     int of;  // the device of `to`
   };
 
-  // Takes out the grants for which the predicate is true, and excludes devices that have no other
-  // grant. Returns how many there were.
+  // Removes the grants for which the predicate is true, and excludes devices that have no other
+  // grant. Returns how many it removed.
   template <typename Predicate>
   std::size_t take(const Predicate& predicate) REQUIRES(lock_);
 

@@ -16,7 +16,7 @@
 namespace wherry::impl {
 namespace {
 
-// A file's name says what it is, because every version of Linux keeps the name with the file.
+// The name describes the file to other processes: every version of Linux keeps it with the file.
 constexpr std::string_view prefix = "wherry-memory-";
 constexpr std::string_view third_parties = "-shared";
 
@@ -65,8 +65,8 @@ std::optional<PhysicalTraits> traits_of(Driver& driver, std::string_view name) {
   return std::nullopt;
 }
 
-// Holds the reserved pages of a file that the caller stores in the result, and releases them when
-// the file has been closed.
+// Returns an empty descriptor for the caller to set. When it ends, the file is closed and its
+// reserved pages are released.
 std::shared_ptr<Fd> keep_reservation(Runtime& runtime, Processor p, std::uint64_t pages) {
   return {new Fd, [&runtime, p, pages](const Fd* file) {
             delete file;

@@ -31,14 +31,13 @@ struct PhysicalMemory {
   bool is_own = false;  // this process has made it, and its pages are reserved here
 };
 
-// Creates memory of zeros. Returns nullopt if it does not fit. Throws std::system_error. Requires:
-// whole blocks; the location exists.
+// Creates zero-filled memory. Returns nullopt if it does not fit. Throws std::system_error.
+// Requires: `bytes` is whole blocks (2 MiB); the location exists.
 std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
                                                      std::size_t bytes);
-// Returns the memory of a file that create_physical_memory() made, here or in another process. Its
-// node may not exist here. Returns nullopt if it is no such file. The process that made it has its
-// pages reserved; if that is this process, until this value, too, is no longer used. Throws
-// std::system_error.
+// Returns the memory of a file that create_physical_memory() made, in this or another process, or
+// nullopt if it is no such file. Its node may not exist here. The pages are reserved in the process
+// that made it; in this process as long as this value, too, is used. Throws std::system_error.
 std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd);
 
 }  // namespace wherry::impl

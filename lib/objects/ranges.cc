@@ -27,7 +27,7 @@ int nearest_host_node(const Topology& topology) {
 }  // namespace
 
 bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
-  // The records are found in the same time however many there are.
+  // find_record() takes the same time however many records there are.
   const auto record = runtime.heap().find_record(begin);
   return record && record->kind == MemoryKind::managed && end <= record->base + record->bytes;
 }

@@ -21,10 +21,10 @@ bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end);
 // Whether the library has addresses in the range: of the arena, the annex, or managed variables.
 bool overlaps_own(const Runtime& runtime, AddressRange range);
 
-// The range of `count` bytes if it may be the program's memory that the library did not allocate
-// and that a device can access (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); SystemMemory finds out
-// whether all of it is mapped. nullopt: no device can access such memory, the range is empty or
-// wraps, or the library allocated or registered a part of it, so that it is not pageable.
+// Returns the range of `count` bytes if it may be memory that the program allocated itself and that
+// a device can access (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); SystemMemory finds out whether
+// all of it is mapped. Returns nullopt if no device can access such memory, the range is empty or
+// wraps, or the library allocated or registered a part of it.
 std::optional<AddressRange> system_range(Runtime& runtime, CUdeviceptr begin, std::size_t count);
 
 // All pages that the bytes touch; none if the range wraps. Requires: count > 0.

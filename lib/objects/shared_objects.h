@@ -22,10 +22,10 @@ CUresult load_image(Runtime& runtime, const void* image, NewObject& loaded);
 // Logs that device code is for GPUs; returns CUDA_ERROR_NO_BINARY_FOR_GPU.
 CUresult refuse_device_code(const std::string& name);
 
-// Loads an object that is loaded here in all devices, too.
+// Loads an object that this process has loaded in all devices, too.
 CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObject& object);
 
-// Finds an exported variable that is managed memory. CUDA_ERROR_NOT_FOUND: there is none of that
+// Finds an exported variable that is managed memory. Returns CUDA_ERROR_NOT_FOUND if none has the
 // name.
 CUresult find_managed(Runtime& runtime, const LoadedObject& object, const std::string& object_name,
                       const char* name, ExportedSymbol& variable);

@@ -35,26 +35,26 @@ constinit Mutex start_lock{LockOrder::start};
 // Tells the host process from its children. Set by the first start() before it forks any process.
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
-// Set by wherrySetPolicy(); without a source: it was not called. Guarded by start_lock. Never
+// Set by wherrySetPolicy(); without a source if that was not called. Guarded by start_lock. Never
 // destroyed, like the driver.
 NamedPolicy& the_policy = *new NamedPolicy;
-// Fork handlers also run when a thread forks device processes, and in these. The handlers do
-// nothing then: device processes drop what they do not need themselves.
+// True while this thread forks a device process, and in that process. The fork handlers do nothing
+// then: device processes drop what they do not need themselves.
 thread_local bool starts_device = false;
 
-// The driver for which the handlers of this thread's current fork act. Null: the application does
+// The driver for which the handlers of this thread's current fork act. Null if the application does
 // not fork in this thread, or there is no driver, as in a child of an earlier fork.
 thread_local Driver* forking = nullptr;
 // Signals are blocked while the thread forks: a signal handler of the application that forks, too,
 // would wait for this fork.
 thread_local SavedSignals signals_of_fork;
-// A thread that is cancelled in a fork handler would leave locks behind, or a child that ends.
+// Cancellation is disabled in fork handlers: it would leave locks behind, or end the child.
 thread_local SavedCancellation cancellation_of_fork;
 
 void before_fork() {
   Driver* const driver = starts_device ? nullptr : Driver::current();
   if (driver == nullptr) return;
-  // In this order: a signal handler that forks uses the same variables.
+  // Signals are blocked first: a signal handler that forks uses the same variables.
   signals_of_fork.block();
   cancellation_of_fork.disable();
   forking = driver;
@@ -168,7 +168,7 @@ Driver* Driver::current() {
 }
 
 CUresult start_driver() {
-  // Before the lock is taken: a child may have inherited it from a thread that held it.
+  // Checked before the lock, which a child may have inherited from a thread that held it.
   if (const ForkMark* mark = the_mark; mark != nullptr && !mark->is_here()) {
     return fail(CUDA_ERROR_NOT_INITIALIZED,
                 "a child of fork() cannot use the library; start another program in it (exec)");
@@ -206,9 +206,9 @@ CUresult start_driver() {
       log_error("{}", problem.message);
       return fail(to_result(problem.kind), "{}", problem.message);
     }
-    // Not deleted if the start fails: another thread may be reading it.
+    // If the start fails the mark is not deleted: another thread may be reading it.
     the_mark = new ForkMark;
-    // Before devices are forked, so that they inherit it.
+    // Attached before devices are forked, so that they inherit it.
     attach_to_system_calls(options->serves_system_calls());
     the_driver = new Driver(*options);
     if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
@@ -235,7 +235,7 @@ CUresult set_policy(const char* text) {
   if (text == nullptr) return fail(CUDA_ERROR_INVALID_VALUE, "policy is NULL; pass a name");
   if (the_mark.load() != nullptr) return refuse_late_policy();
   try {
-    // Not under the lock: a shared object that is loaded here may register policies.
+    // Called without the lock: a shared object that is loaded here may register policies.
     auto source = find_policy(text);
     if (const auto* wrong = std::get_if<std::string>(&source)) {
       log_line("wherrySetPolicy: {}", *wrong);

@@ -1,4 +1,4 @@
-// The start of the library in this process, and its end: what the first cuInit does, once; what
+// The start of the library in this process, and its end: what the first cuInit does, and what
 // happens when the program forks or ends.
 #pragma once
 
@@ -16,8 +16,8 @@ CUresult set_policy(const char* text);
 // wherryRegisterPolicy(). Any thread.
 CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
 
-// While one lives, the calling thread forks a device. The handlers that run when the program forks
-// do nothing then.
+// While a DeviceStart exists, the calling thread forks a device process, and the program's fork
+// handlers do nothing.
 class DeviceStart {
  public:
   DeviceStart();

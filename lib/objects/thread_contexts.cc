@@ -34,7 +34,7 @@ struct ThreadContexts::EndStreams {
 
 void ThreadContexts::end_streams() {
   const std::vector<OwnStream> streams = std::exchange(streams_, {});
-  if (Driver::current() == nullptr) return;  // a forked child: the engines are not ours
+  if (Driver::current() == nullptr) return;  // a forked child has no engines
   for (const OwnStream& own : streams) {
     Driver::current()->captures().forget(*own.stream);
     if (const auto context = own.context.lock()) context->device.engine.destroy_stream(own.stream);

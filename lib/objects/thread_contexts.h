@@ -14,16 +14,16 @@ namespace wherry::impl {
 
 class ThreadContexts {
  public:
-  // The calling thread's. Does not wait for the dynamic loader, which the thread's first use of an
-  // object with a destructor would. Throws std::bad_alloc.
+  // The calling thread's contexts. Does not wait for the dynamic loader, as the first use of a
+  // thread_local with a destructor would. Throws std::bad_alloc.
   static ThreadContexts& mine();
 
-  // The top; null when the stack is empty.
+  // The top of the stack; null if that is empty.
   CUcontext current() const { return stack_.empty() ? nullptr : stack_.back(); }
   void push(CUcontext context) { stack_.push_back(context); }
-  // Requires: not empty.
+  // Requires: the stack is not empty.
   CUcontext pop();
-  // Replaces the top; null only takes it off.
+  // Replaces the top; null only removes it.
   void set(CUcontext context);
 
   // This thread's default stream in the context, made when it is first asked for.
@@ -35,12 +35,12 @@ class ThreadContexts {
     std::shared_ptr<Stream> stream;
   };
 
-  // Ends the streams when the process ends, too, or the thread.
+  // Ends the streams when the thread or the process ends.
   struct EndStreams;
 
   ThreadContexts() = default;
   ~ThreadContexts() { end_streams(); }
-  // The streams' work still finishes.
+  // Work in the streams still finishes.
   void end_streams();
 
   std::vector<CUcontext> stack_;

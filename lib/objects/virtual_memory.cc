@@ -22,8 +22,8 @@ CUresult refuse_mapping(int error) {
       error);
 }
 
-// Devices may have access to all memory, the host to its own only, and as one of its nodes to what
-// was made on a node.
+// Devices may get access to all memory; the host only to host memory, and as one of its nodes only
+// to memory that was made for a node.
 bool may_reach(const VirtualMemory::Grant& grant, const Location& location) {
   if (!grant.processor.is_host()) return true;
   return grant.is_for_nodes ? location.kind == Location::Kind::host_node
@@ -228,7 +228,7 @@ CUresult VirtualMemory::unmap(AddressRange place) {
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "the range {:#x}+{} contains a part of a mapping; pass whole mappings", place.start,
                 place.size());
-  // All of them before any is forgotten: where a device does not answer the program may try again.
+  // Unmaps all before it forgets any: if a device does not answer the program may try again.
   for (const auto& range : *ranges)
     for (int i = 0; i < max_processors; ++i)
       if (const int error = give(range, Processor{i}, Access::none)) {

@@ -30,21 +30,21 @@ class VirtualMemory {
   // ---- addresses
 
   // Reserves addresses: from `hint` on, if all of that is free; otherwise elsewhere, on a multiple
-  // of `alignment`, a power of two. Returns nullopt if there is no space. Requires: whole blocks.
-  // Throws std::bad_alloc.
+  // of `alignment`, a power of two. Returns nullopt if there is no space. Requires: `bytes` is
+  // whole blocks (2 MiB). Throws std::bad_alloc.
   std::optional<std::uintptr_t> reserve(std::size_t bytes, std::size_t alignment,
                                         std::uintptr_t hint) EXCLUDES(lock_);
-  // Returns false if this is not exactly one reservation, or if memory is mapped in it.
+  // Returns false if the range is not exactly one reservation, or if memory is mapped in it.
   bool release(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
 
   // ---- memory
 
   // Adds the memory and returns its handle, with one reference. Throws std::bad_alloc.
   Handle add(PhysicalMemory memory) EXCLUDES(lock_);
-  // The memory of this handle; nullopt: there is none.
+  // Returns the memory of this handle, or nullopt if there is none.
   std::optional<PhysicalMemory> find(Handle handle) const EXCLUDES(lock_);
-  // The descriptor of a file that this process has created and still uses; null: there is no such
-  // file.
+  // Returns the descriptor of a file that this process has created and still uses, or null if there
+  // is no such file.
   std::shared_ptr<const Fd> find_own(const FileIdentity& file) const EXCLUDES(lock_);
   // Removes one reference; mappings stay. Returns false if the handle has none.
   bool drop(Handle handle) EXCLUDES(lock_);
@@ -67,8 +67,8 @@ class VirtualMemory {
   // the access `left`.
   using Accesses = std::array<Access, max_processors>;
   bool takes_away(AddressRange place, const Accesses& left) const EXCLUDES(lock_);
-  // If several grants name a processor, the last one counts. Requires: as unmap(), if it takes
-  // access away.
+  // If several grants name a processor, the last one counts. Requires, if it takes access away: no
+  // work that may use the memory is running or queued.
   CUresult set_access(AddressRange place, std::span<const Grant> grants) EXCLUDES(lock_);
 
   // ---- what there is
@@ -81,9 +81,9 @@ class VirtualMemory {
 
     Access access_of(Processor p) const { return access[static_cast<std::size_t>(p.index)]; }
   };
-  // The memory that is mapped at the address; nullopt: none is.
+  // Returns the memory that is mapped at the address, or nullopt if none is.
   std::optional<Mapped> mapped_at(std::uintptr_t address) const EXCLUDES(lock_);
-  // The reservation that contains the address; nullopt: there is none.
+  // Returns the reservation that contains the address, or nullopt if there is none.
   std::optional<AddressRange> reserved_around(std::uintptr_t address) const EXCLUDES(lock_);
 
  private:
@@ -101,10 +101,10 @@ class VirtualMemory {
   };
   using MappedRanges = std::map<std::uintptr_t, MappedRange>;  // by address; they do not overlap
 
-  // The mapped ranges that lie in `place`. Nothing: it cuts one of them.
+  // The mapped ranges that lie in `place`; nullopt if `place` contains only a part of one.
   std::optional<std::vector<MappedRanges::iterator>> mapped_in(AddressRange place) REQUIRES(lock_);
-  // The mapped ranges that cover `place` together, without gaps. Empty: there are none, or they do
-  // not cover exactly `place`.
+  // The mapped ranges that cover `place` together, without gaps. Empty if they do not cover exactly
+  // `place`.
   std::vector<MappedRanges::iterator> mapped_exactly(AddressRange place) REQUIRES(lock_);
   MappedRanges::const_iterator mapped_around(std::uintptr_t address) const REQUIRES(lock_);
   const std::pair<const std::uintptr_t, std::size_t>* reservation_around(
@@ -120,7 +120,7 @@ class VirtualMemory {
   mutable Mutex lock_{LockOrder::virtual_memory};  // held while processors map and unmap
   std::map<std::uintptr_t, std::size_t> reserved_ GUARDED_BY(lock_);  // address -> bytes
   MappedRanges mapped_ GUARDED_BY(lock_);
-  std::map<Handle, std::shared_ptr<Memory>> memories_ GUARDED_BY(lock_);  // with references
+  std::map<Handle, std::shared_ptr<Memory>> memories_ GUARDED_BY(lock_);  // those with references
   Handle next_ GUARDED_BY(lock_) = 1;                                     // no handle is 0
 };
 

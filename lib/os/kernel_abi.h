@@ -1,6 +1,6 @@
-// Parts of the kernel's interface that the headers of a supported system lack: those of Debian 12,
-// and the C library of RHEL 9. The names are the library's own, because newer headers define the
-// kernel's names, some as macros and some as types. The values are the kernel's, and never change.
+// Parts of Linux's interface that the headers of a supported system (Debian 12, or RHEL 9's C
+// library) lack. The names are the library's own, because newer headers define the kernel's names,
+// some as macros and some as types. The values are the kernel's, and never change.
 #pragma once
 
 #include <linux/userfaultfd.h>
@@ -8,15 +8,15 @@
 
 namespace wherry::impl::abi {
 
-// madvise(2): Linux 5.14 and 6.1.
+// madvise(2): to populate since Linux 5.14, to collapse since 6.1.
 inline constexpr int populate_read = 22;
 inline constexpr int populate_write = 23;
 inline constexpr int collapse = 25;
 
-// memfd_create(2): Linux 6.3.
+// memfd_create(2), since Linux 6.3.
 inline constexpr unsigned memfd_executable = 0x10;
 
-// userfaultfd: Linux 5.19, 6.6, 6.6 and 6.1.
+// userfaultfd, in this order since Linux 5.19, 6.6, 6.6 and 6.1.
 inline constexpr __u64 userfaultfd_feature_wp_shmem = __u64{1} << 12;
 inline constexpr __u64 userfaultfd_feature_poison = __u64{1} << 14;
 inline constexpr __u64 continue_write_protected = __u64{1} << 1;
@@ -30,10 +30,10 @@ struct Poison {
 inline constexpr __u64 poison_dont_wake = __u64{1} << 0;
 inline constexpr unsigned long userfaultfd_poison = _IOWR(UFFDIO, 0x08, Poison);
 
-// A feature of io_uring: Linux 5.17.
+// A feature of io_uring since Linux 5.17.
 inline constexpr unsigned uring_feature_cqe_skip = 1U << 11;
 
-// A scan of /proc/PID/pagemap: Linux 6.7.
+// A scan of /proc/PID/pagemap, since Linux 6.7.
 struct PageRegion {
   __u64 start;
   __u64 end;

@@ -122,7 +122,7 @@ bool AddressSpace::FreeList::carve(std::uint64_t offset, std::uint64_t bytes) no
   std::pair<std::uint64_t, std::uint64_t> longer{start, offset - start};
   std::pair<std::uint64_t, std::uint64_t> shorter{offset + bytes, start + length - offset - bytes};
   if (longer.second < shorter.second) std::swap(longer, shorter);
-  // The longer piece gets the memory that the whole stretch had.
+  // The longer piece gets the map nodes of the whole stretch, so that it needs no new memory.
   auto by_offset = by_offset_.extract(stretch);
   auto by_size = by_size_.extract({length, start});
   if (longer.second == 0) return true;
@@ -409,7 +409,7 @@ void AddressSpace::retire_locked(PageIndex page) {
                                    [](const Allocation& one) { return reserved_bytes(one.bytes); });
   Leaving* const leaving = last_in(leaving_, stretch, stretch + small_unit,
                                    [](const Leaving& one) { return one.bytes; });
-  // Others were retired before.
+  // All other addresses have been retired before.
   if (live == nullptr && leaving == nullptr) return;
   try {
     retired_.insert(stretch);

@@ -1,4 +1,5 @@
-// Places allocations in the arena. Only addresses: no pages, no system calls.
+// Places allocations in the arena. Deals with addresses only: touches no pages, makes no system
+// calls.
 //
 // Small allocations start on 64 KiB boundaries, in 2 MiB chunks that they share with allocations of
 // the same kind. Other allocations start on 2 MiB boundaries. Two allocations therefore never share
@@ -25,8 +26,8 @@
 
 namespace wherry::impl {
 
-// The owner of an allocation. `device` is empty: the memory is managed. Else it is the device's own
-// memory, and its pages stay in that device's pool.
+// The owner of an allocation. If `device` is empty, the memory is managed. Otherwise it is that
+// device's own memory, and its pages stay in that device's pool.
 struct Ownership {
   std::optional<Processor> device;
   unsigned pool_audience = 0;  // the audience of a memory pool's memory; 0: not from a memory pool
@@ -69,16 +70,16 @@ class AddressSpace {
  public:
   // `device_from`, a multiple of 2 MiB: the devices' own memory is placed from there on. The part
   // before it is striped (stripes.h), and there an allocation is placed at an offset that is at
-  // least its size, if possible. 0: there is no such part.
+  // least its size, if possible. If it is 0, nothing is striped.
   explicit AddressSpace(std::uint64_t bytes, std::uint64_t device_from = 0);
 
-  // Places an allocation of `bytes` > 0, which is live at once. Nothing: no free stretch is long
-  // enough.
+  // Places an allocation of `bytes` > 0, which is live at once. Returns nullopt if no free stretch
+  // is long enough.
   std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
       EXCLUDES(lock_);
-  // allocate_at(): the same exactly at `offset`; nothing: not all of it is free.
-  // allocate_aligned(): the same at an address that is a multiple of `alignment`, where the byte at
-  // offset 0 has the address `base`.
+  // allocate_at(): allocates exactly at `offset`; nullopt if not all of it is free.
+  // allocate_aligned(): allocates at an address that is a multiple of `alignment`, where the byte
+  // at offset 0 has the address `base`.
   // Require: all arguments are multiples of 2 MiB.
   std::optional<Allocation> allocate_at(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
   std::optional<Allocation> allocate_aligned(std::uint64_t bytes, std::uint64_t alignment,
@@ -86,24 +87,24 @@ class AddressSpace {
   // Registers a variable at these bytes, which lie beyond those where allocations are placed. It is
   // live at once.
   Allocation adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
-  // Removes the live allocation that starts at `offset` from the live ones and returns it; nothing:
-  // there is none, or it is a variable.
+  // Removes the live allocation that starts at `offset` from the live ones and returns it, or
+  // nullopt if there is none, it is a variable, or it is being withdrawn.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
   // The program has freed the live allocation at `offset`, and has allocated its pages again with
   // this size: it gets a new id and no attachment. Returns it. Requires: as many pages as before.
   Allocation renew(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
   // How many allocations have been freed.
   std::uint64_t frees() const { return frees_.load(); }
-  // What frees() was after the last free of an allocation at the page; 0: there was none. It may
+  // What frees() was after the last free of an allocation at the page; 0 if there was none. It may
   // be the number of a later free elsewhere.
   std::uint64_t last_free(PageIndex page) const;
   // Whether the page belonged to no live allocation when frees() was `frees`, and belongs to none
-  // since. False also for pages outside the arena, and for those of withdrawn allocations.
+  // since. Returns false also for pages outside the arena, and for those of withdrawn allocations.
   // Requires: it belongs to no live one now.
   bool was_dead(PageIndex page, std::uint64_t frees) const EXCLUDES(lock_);
   // Prevents end_free() of the allocation with this id, which contains the byte at `offset`, until
-  // end_use(). For callers that work on its pages without a lock. False: the allocation is no
-  // longer live, and the call has no effect.
+  // end_use(). For callers that work on its pages without a lock. Returns false, without effect, if
+  // it is no longer live, or is being withdrawn.
   [[nodiscard]] bool begin_use(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
   void end_use(std::uint64_t id) EXCLUDES(lock_);
   // Whether the allocation is in use. After begin_free() no caller can begin to use it.
@@ -113,8 +114,8 @@ class AddressSpace {
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
   // The live allocation at `offset` is about to become memory that is not managed: no caller can
-  // begin to use it, and faults on it wait. Returns it; nothing: there is none, it is a variable,
-  // or it shares a block with other allocations.
+  // begin to use it, and faults on it wait. Returns it, or nullopt if there is none, it is a
+  // variable, it is being withdrawn already, or it shares a block with other allocations.
   std::optional<Allocation> begin_withdrawal(std::uint64_t offset) EXCLUDES(lock_);
   // The allocation is not managed any more. Its addresses are never reused. Requires: it is not in
   // use.
@@ -124,14 +125,14 @@ class AddressSpace {
   void attach(const Allocation& allocation, Attachment attachment) EXCLUDES(lock_);
   // The attach flags that apply now.
   unsigned attach_flags(const Allocation& allocation) const EXCLUDES(lock_);
-  // Returns the live allocation whose pages contain the byte at `offset`; nothing: there is none.
+  // Returns the live allocation whose pages contain the byte at `offset`, or nullopt.
   std::optional<Allocation> find(std::uint64_t offset) const EXCLUDES(lock_);
   // The pages of every live allocation of the audience.
   std::vector<PageSpan> pages_for(unsigned audience) const EXCLUDES(lock_);
   // Ensures that the 64 KiB around a page that belongs to no live allocation are never reused.
   // Returns a span around the page, inside its block, in which no allocation is live, is being
-  // freed, or will ever be placed. Nothing: the page is live, and nothing was done. Where memory is
-  // short, neither this nor retire() fails: more addresses than the 64 KiB are not reused.
+  // freed, or will ever be placed. Returns nullopt, and does nothing, if the page is live. Neither
+  // this nor retire() fails if memory is short: then more addresses than the 64 KiB are not reused.
   std::optional<PageSpan> retire_if_dead(PageIndex page) EXCLUDES(lock_);
   // Ensures that the 64 KiB around a page are not reused after their allocation is freed.
   void retire(PageIndex page) EXCLUDES(lock_);
@@ -142,20 +143,20 @@ class AddressSpace {
    public:
     void insert(std::uint64_t offset, std::uint64_t bytes);
     // Removes `bytes` from the shortest stretch that fits (of equal ones, the lowest address), and
-    // returns their offset; nothing: none fits.
+    // returns their offset, or nullopt if none fits.
     std::optional<std::uint64_t> take(std::uint64_t bytes);
-    // The same, at an offset that is not lower if the stretch is long enough. Prefers stretches
-    // that begin before `limit`.
+    // Takes from the shortest stretch that fits, at `offset` or higher if the stretch is long
+    // enough for that. Prefers stretches that begin before `limit`.
     std::optional<std::uint64_t> take_near(std::uint64_t offset, std::uint64_t bytes,
                                            std::uint64_t limit);
-    // The same, at the first such offset that is not lower.
+    // Takes from the first place at `offset` or higher that is long enough.
     std::optional<std::uint64_t> take_from(std::uint64_t offset, std::uint64_t bytes);
-    // The same at the first offset with such an address (see allocate_aligned()).
+    // Takes from the first place with an aligned address (see allocate_aligned()).
     std::optional<std::uint64_t> take_aligned(std::uint64_t bytes, std::uint64_t alignment,
                                               std::uint64_t base);
-    // Removes exactly this stretch. False: not all of it is free, and nothing was done. Does not
-    // throw: what is left of a free stretch may be two pieces, and where there is no memory for the
-    // second one, the shorter of the two is lost.
+    // Removes exactly this stretch. Returns false, and does nothing, if not all of it is free. Does
+    // not throw: two pieces of a free stretch may be left, and if there is no memory for the
+    // second, the shorter one is lost.
     bool carve(std::uint64_t offset, std::uint64_t bytes) noexcept;
     // Whether some of these bytes are free.
     bool overlaps(std::uint64_t offset, std::uint64_t bytes) const;
@@ -183,7 +184,7 @@ class AddressSpace {
   // Whether no allocation at these bytes is live or is being freed, none will ever be placed there,
   // and they have not become memory that is not managed.
   bool is_dead(std::uint64_t offset, std::uint64_t bytes) const REQUIRES(lock_);
-  // The allocation is no longer live.
+  // Counts the free of an allocation, which is no longer live.
   void count_free(const Allocation& allocation) REQUIRES(lock_);
   std::atomic_ref<std::uint64_t> last_large_free(BlockIndex block) const {
     return std::atomic_ref(reinterpret_cast<std::uint64_t*>(frees_of_blocks_.data())[block.value]);
@@ -211,7 +212,7 @@ class AddressSpace {
   // Retired 64 KiB stretches inside allocations that are live or leaving.
   std::set<std::uint64_t> retired_ GUARDED_BY(lock_);
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
-  // These change under lock_, and are read without it.
+  // The fields below change under lock_, and are read without it.
   std::atomic<std::uint64_t> frees_{0};
   // For each block the number of the last free of a large allocation there, and for each region the
   // number of the last free of a small one. Several regions share a number.

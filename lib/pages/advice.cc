@@ -32,7 +32,7 @@ void AdviceChange::apply(Advice& advice) const {
 }
 
 void AdviceMap::change(PageSpan span, const AdviceChange& change) {
-  // Programs repeat advice. A look takes no system calls, unlike an edit.
+  // Programs repeat advice. Looking for an effect takes no system calls, an edit does.
   bool has_effect = false;
   for_each(span, [&](const Segment& segment) {
     Advice after = segment.value;

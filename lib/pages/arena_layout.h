@@ -53,7 +53,7 @@ class ArenaLayout {
     return address - base_ < row_bytes_ || count_.load(std::memory_order_acquire) != 0;
   }
   // page_of() and address_of(): any thread, also in a signal handler.
-  // Returns the page that contains the address; nothing: the arena has no page there.
+  // Returns the page that contains the address, or nullopt if the arena has no page there.
   std::optional<PageIndex> page_of(std::uintptr_t address) const {
     if (address >= base_ && address - base_ < row_bytes_) return page_at_offset(address - base_);
     const PlacedPages* placed =
@@ -64,11 +64,11 @@ class ArenaLayout {
   // Returns the page's address. Requires: the page is in the row, or in a block of a placed
   // stretch.
   std::uintptr_t address_of(PageIndex page) const;
-  // Returns the page's address, for any page; nothing: the page has no address yet.
+  // Returns the address of any page, or nullopt if the page has no address yet.
   std::optional<std::uintptr_t> find_address_of(PageIndex page) const;
 
   // Calls f(address, bytes) for each run of consecutive addresses of the span's pages. Stops at f's
-  // first error and returns it; 0: no error.
+  // first error and returns it; otherwise returns 0.
   template <typename F>
   int for_each_address_range(PageSpan span, F f) const {
     const PageSpan in_row = intersect(span, {{0}, row_bytes_ / page_size});
@@ -82,7 +82,7 @@ class ArenaLayout {
     });
   }
   // Calls f(placed) for each placed stretch that exists now. Stops at f's first error and returns
-  // it; 0: no error.
+  // it; otherwise returns 0.
   template <typename F>
   int for_each_placed(F f) const {
     const unsigned count = count_.load(std::memory_order_acquire);
@@ -92,8 +92,8 @@ class ArenaLayout {
   }
 
   // find_place() and place(): one thread at a time.
-  // Chooses pages for [address, address + bytes), which is whole pages; nothing: too few pages or
-  // entries are left.
+  // Chooses pages for [address, address + bytes), which is whole pages. Returns nullopt if too few
+  // pages or entries are left.
   std::optional<PlacedPages> find_place(std::uintptr_t address, std::size_t bytes) const;
   // Places the chosen pages at that address, permanently.
   void place(const PlacedPages& placed);

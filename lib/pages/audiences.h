@@ -3,7 +3,8 @@
 // is the device and the processors that it granted peer access. Memory of a memory pool has its
 // pool's audience.
 //
-// Lies in memory that device processes map too. Read without a lock, also in signal handlers.
+// The object lies in memory that device processes map too. It is read without a lock, also in
+// signal handlers.
 #pragma once
 
 #include <array>

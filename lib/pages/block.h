@@ -52,11 +52,10 @@ class alignas(64) Block {
   explicit Block(int processors) : processors_(static_cast<ProcessorMask>(processors)) {}
 
   MutexOf<LockOrder::block> lock;
-  // Owned by the policy; null: the policy remembers nothing of this block.
+  // Owned by the policy; null if the policy remembers nothing of this block.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   MinimumResidency minimum_residency;  // has its own synchronization
-  // The epoch of the prefetch that brought pages here without a visible access to them since; 0:
-  // none.
+  // The epoch of the prefetch that brought pages here without a visible access to them since, or 0.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
   // Pools from which the block was evicted as a whole (Replacement::leaves_as_one) and to which
   // none of its pages has come back. The bit fields share a word with processors_, which keeps the
@@ -65,8 +64,8 @@ class alignas(64) Block {
   // Processors whose page tables got one huge entry for the whole block, of which pages are still
   // mapped. Linux removes such an entry as a whole, even where only a part of it is protected.
   ProcessorMask entered_whole : max_processors GUARDED_BY(lock) = 0;
-  // Processors whose entries the consolidator or the usage sampler is removing or has removed. One
-  // huge entry replaces them.
+  // Processors whose entries the consolidator or the usage sampler is removing or has removed. At
+  // the next fault one huge entry replaces them.
   ProcessorMask to_enter_whole : max_processors GUARDED_BY(lock) = 0;
   // The block waits for the consolidator (migration/scattered_blocks.h).
   bool is_noted_as_scattered : 1 GUARDED_BY(lock) = false;
@@ -82,7 +81,8 @@ class alignas(64) Block {
   PageMask absent() const REQUIRES(lock);
   // Pages that a pool other than p's holds, whether or not p's holds them too.
   PageMask resident_beside(Processor p) const REQUIRES(lock);
-  // The processor whose pool is p's view of the page; the old one while the view is being changed.
+  // The processor whose pool is p's view of the page; the old pool's while the view is being
+  // changed.
   Processor view(Processor p, unsigned page) const REQUIRES(lock);
   // Pages of which p's view is the pool of `owner`.
   PageMask viewed(Processor p, Processor owner) const REQUIRES(lock);
@@ -164,7 +164,8 @@ class alignas(64) Block {
   void tidy_views(Processor p) REQUIRES(lock);
 
   ProcessorMask processors_ : 31 - 3 * max_processors;  // the number of processors
-  // views_[p] is null: p's views are its own pool everywhere, and stay so while the lock is held.
+  // If views_[p] is null, p's views are its own pool everywhere, and stay so while the lock is
+  // held.
   std::array<MappedPtr<ProcessorViews>, max_processors> views_;
   PageMask in_flight_;  // last, because its alignment would leave a hole elsewhere
 };

@@ -43,7 +43,7 @@ Block& BlockDirectory::at(BlockIndex block) {
   Block* created = new (place(block)) Block(processors_);
   auto* pages = reinterpret_cast<ProcessorPages*>(created + 1);
   for (int p = 0; p < processors_; ++p) new (pages + p) ProcessorPages();
-  // In this order: when find() sees the block's bit, walks see the bit of its word.
+  // The bits are set in this order, so that walks see the word's bit when find() sees the block's.
   const std::uint64_t bit = block.value;
   word(used_words_, bit / 64)
       .fetch_or(std::uint64_t{1} << (bit / 64 % 64), std::memory_order_release);

@@ -18,14 +18,14 @@ class BlockDirectory {
   BlockDirectory(std::uint64_t blocks, int processors);
   ~BlockDirectory();
 
-  // Commits memory for the state of these blocks, so that at() cannot fail for them later. False:
-  // Linux has no memory.
+  // Commits memory for the state of these blocks, so that at() cannot fail for them later. Returns
+  // false if Linux has no memory.
   [[nodiscard]] bool prepare(BlockIndex first, std::uint64_t count) EXCLUDES(create_lock_);
   // Returns the block; creates it at its first use. Aborts if its memory cannot be committed.
   Block& at(BlockIndex block) EXCLUDES(create_lock_);
   // Returns the block, or nullptr if it was never used (then no pool holds a page of it).
   Block* find(BlockIndex block) const;
-  // The first block in use at or after `block`; `end` when there is none before it.
+  // The first block in use at or after `block`, or `end` if no block before `end` is.
   BlockIndex next_used(BlockIndex block, BlockIndex end) const;
   // Calls visit(BlockIndex, Block&) for every block in use with first <= index < end.
   template <typename Visit>
@@ -34,7 +34,7 @@ class BlockDirectory {
          block = next_used(block.next(), end))
       visit(block, *find(block));
   }
-  // As above, for all blocks in use.
+  // Calls visit(BlockIndex, Block&) for every block in use.
   template <typename Visit>
   void for_each_used(Visit visit) const {
     for_each_used({0}, {blocks_}, visit);
@@ -51,7 +51,7 @@ class BlockDirectory {
   static std::atomic<std::uint64_t>& word(const Mapping& bitmap, std::uint64_t bit) {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(bitmap.data())[bit / 64];
   }
-  // The first set bit at or after `bit`; `end` when there is none before it.
+  // The first set bit at or after `bit`, or `end` if no bit before `end` is set.
   static std::uint64_t next_set(const Mapping& bitmap, std::uint64_t bit, std::uint64_t end);
 
   std::uint64_t blocks_;
@@ -59,8 +59,8 @@ class BlockDirectory {
   std::size_t stride_;
   Mutex create_lock_{LockOrder::blocks};
   SparseMemory storage_;  // blocks, `stride_` bytes apart; committed under create_lock_
-  // One bit for each block. Set: the block exists. Set with release after its construction; pairs
-  // with the acquire in find().
+  // One bit for each block, set if the block exists. It is set with release after its construction;
+  // pairs with the acquire in find().
   Mapping used_;
   // One bit for each word of used_. Set before the first bit of that word, so that a walk can skip
   // 4096 blocks at once.

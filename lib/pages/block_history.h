@@ -21,8 +21,8 @@ struct BlockHistory {
   }
 };
 
-// Creates the policy's history of type History if there is none yet. Returns whether it exists;
-// false: no memory for it.
+// Creates the policy's history of type History if there is none yet. Returns false if there is no
+// memory for it.
 template <typename History>
 bool has_history(std::unique_ptr<BlockHistory>& history) {
   if (history) return true;

@@ -1,5 +1,5 @@
-// Places allocations in the memory of one memory pool. Only addresses: no pages, no system calls,
-// no locks.
+// Places allocations in the memory of one memory pool. Deals with addresses only: touches no pages,
+// makes no system calls, takes no locks.
 //
 // The pool consists of slabs. Ranges cover each slab completely. A range is live, free, or leaving:
 // freed in stream order, while the stream has not yet reached the free. For that stream a leaving
@@ -24,7 +24,7 @@ class MemoryPoolSpace {
     std::uintptr_t base = 0;
     std::size_t bytes = 0;
   };
-  // As a driver counts them.
+  // The unit in which used bytes are counted, as a CUDA driver does.
   static constexpr std::size_t used_unit = 512;
   // A number of bytes, and its highest value so far.
   struct Amount {
@@ -46,17 +46,17 @@ class MemoryPoolSpace {
   // Adds a slab of whole pages; all of it is free.
   void add(Slab slab);
   // Removes and returns a slab that is completely free, has at most `at_most` bytes, and that
-  // `admits` accepts; nothing: there is none.
+  // `admits` accepts. Returns nullopt if there is none.
   std::optional<Slab> take_free_slab(
       std::size_t at_most,
       const std::function<bool(const Slab&)>& admits = [](const Slab&) { return true; });
 
   // Allocates whole pages from the shortest range that fits: first of those that this stream has
-  // freed, then of the free ones. Nothing: no range fits.
+  // freed, then of the free ones. Returns nullopt if no range fits.
   std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uint64_t stream);
-  // The same, of those that this stream has freed only.
+  // Allocates only from ranges that this stream has freed.
   std::optional<std::uintptr_t> allocate_own(std::size_t bytes, std::uint64_t stream);
-  // The shortest leaving range that fits and that `admits` accepts; nothing: there is none.
+  // The shortest leaving range that fits and that `admits` accepts, or nullopt.
   std::optional<Leaving> find_leaving(
       std::size_t bytes, const std::function<bool(const Leaving&)>& admits = [](const Leaving&) {
         return true;
@@ -76,7 +76,7 @@ class MemoryPoolSpace {
   // The slab that contains the address. Requires: there is one.
   Slab slab_of(std::uintptr_t address) const;
   Amount& reserved() { return reserved_; }
-  // What live and leaving ranges were allocated for, each in units of used_unit bytes.
+  // The bytes for which live and leaving ranges were allocated, each rounded up to used_unit.
   Amount& used() { return used_; }
 
  private:

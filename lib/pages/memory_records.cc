@@ -118,7 +118,7 @@ std::optional<MemoryRecords::Sort> MemoryRecords::sort_of(std::uintptr_t address
   }
   const Sort sort{static_cast<MemoryKind>(entry->tag >> device_bits),
                   entry->tag % (1 << device_bits)};
-  // The memory may begin later in its first page.
+  // The memory may begin after the address, in the same page.
   if (sort.kind == MemoryKind::registered && !find(address)) return std::nullopt;
   return sort;
 }
@@ -139,7 +139,7 @@ bool MemoryRecords::overlaps(std::uintptr_t base, std::size_t bytes) const {
   for_each_part(
       base, bytes,
       [&](std::uintptr_t page, std::size_t) {
-        // What is in a page begins at its start, or before, in the table.
+        // In the table, a range that has a part of a page begins at the page's start or before.
         const auto entry = table_.find(page);
         any = any || (entry && any_in_page(page, *entry, overlap));
       },

@@ -88,9 +88,9 @@ class MemoryRecords {
   // std::system_error.
   explicit MemoryRecords(std::size_t arena_bytes);
 
-  // Returns the record whose memory contains the address; nothing: there is none. Any thread.
+  // Returns the record whose memory contains the address, or nullopt. Any thread.
   std::optional<MemoryRecord> find(std::uintptr_t address) const EXCLUDES(crowd_lock_);
-  // The kind and the device only, which saves one lookup.
+  // Returns only the record's kind and device, which saves one lookup.
   struct Sort {
     MemoryKind kind;
     int device;
@@ -102,12 +102,12 @@ class MemoryRecords {
   // Whether a record covers any of these bytes. Any thread.
   bool overlaps(std::uintptr_t base, std::size_t bytes) const EXCLUDES(crowd_lock_);
 
-  // Inserts the record under a new id, and returns the id. Nothing: another record covers some of
-  // its bytes already (checked for registered memory only). Throws std::bad_alloc, and has then
-  // changed nothing.
+  // Inserts the record under a new id, and returns the id. Returns nullopt if another record covers
+  // some of its bytes already (checked for registered memory only). Throws std::bad_alloc, and has
+  // then changed nothing.
   std::optional<std::uint64_t> insert(MemoryRecord record) EXCLUDES(lock_);
-  // Removes the record that begins at the address if `admits` accepts it, and returns it; nothing:
-  // there is none, or it was refused. Of concurrent callers exactly one gets the record.
+  // Removes the record that begins at the address if `admits` accepts it, and returns it, or
+  // nullopt if there is none, or it was refused. Of concurrent callers exactly one gets the record.
   template <typename Predicate>
   std::optional<MemoryRecord> take(std::uintptr_t base, const Predicate& admits) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
@@ -116,7 +116,7 @@ class MemoryRecords {
     erase(*record);
     return record;
   }
-  // Changes the attribute. False: the record with this id no longer exists.
+  // Changes the attribute. Returns false if the record with this id no longer exists.
   bool set_sync_memops(const MemoryRecord& record, bool value) EXCLUDES(lock_);
 
  private:
@@ -127,12 +127,12 @@ class MemoryRecords {
   };
 
   Slot& slot(std::uint32_t index) const { return reinterpret_cast<Slot*>(slots_.data())[index]; }
-  // Copies the record. False: it changed meanwhile, or the slot is empty.
+  // Copies the record. Returns false if it changed meanwhile, or the slot is empty.
   bool read(std::uint32_t index, MemoryRecord& record) const;
-  // Add the pages of the bytes to table_ and remove them.
+  // Enter the pages of these bytes in table_, and remove them.
   void enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) REQUIRES(lock_);
   void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
-  // The same for registered memory, whose first and last page may hold other registered memory.
+  // Enter registered memory, whose first and last page may hold other such memory, and remove it.
   // leave_registered() also undoes a part of enter_registered().
   void enter_registered(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry)
       REQUIRES(lock_);

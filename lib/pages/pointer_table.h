@@ -34,8 +34,8 @@ class PointerTable {
   // std::system_error.
   explicit PointerTable(std::size_t arena_bytes);
 
-  // Returns the entry of the range that contains the address; nothing: no range does. A reader that
-  // finds a range sees everything that was written before the range was inserted. Any thread.
+  // Returns the entry of the range that contains the address, or nullopt if no range does. A reader
+  // that finds a range sees everything that was written before the range was inserted. Any thread.
   std::optional<Entry> find(std::uintptr_t address) const {
     const Word* const node = node_of(address);
     if (node == nullptr) return std::nullopt;
@@ -67,7 +67,7 @@ class PointerTable {
  private:
   using Word = std::atomic<std::uint64_t>;
 
-  // Of user space: 47 on x86-64, up to 48 on arm64.
+  // The bits of a user-space address: 47 on x86-64, up to 48 on arm64.
   static constexpr unsigned address_bits = 48;
   static constexpr unsigned node_shift = 34;
   // The size of the stretch that one word of a level describes, as a power of two: words of nodes
@@ -110,7 +110,7 @@ class PointerTable {
   };
 
   static Word* words(const Mapping& memory) { return reinterpret_cast<Word*>(memory.data()); }
-  // The words of the 16 GiB around the address; null: no range was ever inserted there.
+  // The words of the 16 GiB around the address, or null if no range was ever inserted there.
   Word* node_of(std::uintptr_t address) const {
     if (address >> address_bits != 0) return nullptr;
     return reinterpret_cast<Word*>(

@@ -1,10 +1,10 @@
 // What samples of accesses have shown of a block in a page table that several processors share
 // (faults/usage_sampler.h). A mapped page does not fault, so a few samples stand for all accesses.
 //
-// All zero when it is new. The block should move if one processor uses it clearly more than its
+// A new object is all zero. The block should move if one processor uses it clearly more than its
 // owner does. A block that several processors use at the same time would then move to and fro. So a
-// move doubles what the next one needs, unless all samples of the user's lead were the user's: then
-// a new phase of the program has begun, and the next one may begin as quickly.
+// move doubles the lead that the next one needs, unless no other processor was sampled while the
+// lead grew: then a new phase of the program has begun, and the next may begin as quickly.
 #pragma once
 
 #include <algorithm>

@@ -40,7 +40,7 @@ class StretchMap {
     const WriteGuard guard(lock_);
     edit_locked(span, edit);
   }
-  // The same cost and exception.
+  // Sets the value of each page of the span, at the cost and with the exception of edit().
   void set(PageSpan span, const Value& value) EXCLUDES(lock_) {
     edit(span, [&](Value& old) { old = value; });
   }
@@ -119,7 +119,7 @@ class StretchMap {
   // First page of a stretch -> its value, which applies up to the next entry. Pages before the
   // first entry have the default value, and so has the last entry. Neighbours are unequal.
   Starts starts_ GUARDED_BY(lock_);
-  // True: starts_ is empty. Written under lock_ with release; pairs with the acquire in empty().
+  // Whether starts_ is empty. Written under lock_ with release; pairs with the acquire in empty().
   std::atomic<bool> empty_ = true;
 };
 

@@ -39,11 +39,11 @@ class Stripes {
     const std::uint64_t length = length_at(offset);
     return std::min(bytes_, round_down(offset, length) + length);
   }
-  // Whether the pages belong to the first file, whatever their number. Requires: they are all in
-  // the striped part, or none is.
+  // Whether the pages lie beyond the striped part, and so belong to the first file. Requires: they
+  // are all in the striped part, or none is.
   bool are_in_first_file(PageSpan pages) const { return pages.offset() >= bytes_; }
   // Calls f(file, span) for the part of each stripe in `span`, in order. Stops at f's first error
-  // and returns it; 0: no error.
+  // and returns it; otherwise returns 0.
   template <typename F>
   int for_each(PageSpan span, F f) const {
     while (!span.empty()) {
@@ -56,7 +56,7 @@ class Stripes {
   }
 
  private:
-  // From here on stripes are longer than a block.
+  // From this offset on, stripes are longer than a block.
   static constexpr std::uint64_t long_from = std::uint64_t{64} << 20;
   // The number of stripes between an offset and its double.
   static constexpr std::uint64_t per_length = 16;

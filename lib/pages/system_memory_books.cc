@@ -10,7 +10,7 @@ PageSpan whole(std::span<const SystemPart> parts) {
 
 void SystemMemoryBooks::keep(PageSpan span, std::span<const SystemPart> parts) {
   if (identities_.empty()) return;
-  // The parts of the span of which something was said, and of which memory.
+  // The parts of the span for which there are entries, and the memory that these are for.
   std::vector<StretchMap<MemoryIdentity>::Segment> known;
   identities_.for_each(span, [&](const auto& segment) {
     if (segment.value.kind != MemoryIdentity::Kind::none) known.push_back(segment);
@@ -32,7 +32,7 @@ void SystemMemoryBooks::keep(PageSpan span, std::span<const SystemPart> parts) {
 }
 
 void SystemMemoryBooks::forget(PageSpan span) {
-  // Last the identity: what is left after an exception is still compared with it.
+  // The identities go last: after an exception, keep() still compares the rest with them.
   advice_.forget(span);
   last_prefetches_.forget(span);
   policies_.forget(span);

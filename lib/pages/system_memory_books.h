@@ -1,11 +1,11 @@
-// What the program said of memory that the library did not allocate: advice, and where it last
-// prefetched pages to. Pages are numbered from address 0 here, not from the arena's base.
+// The program's advice for memory that the library did not allocate, and where the program last
+// prefetched its pages to. Pages are numbered from address 0 here, not from the arena's base.
 //
-// Linux tells nobody that the program unmaps such memory and maps other memory there. So the books
-// also say which memory was meant, as far as Linux can tell pieces of memory apart: a file and the
-// place in it, the heap, a stack, or anonymous memory. At its next look (keep()) what was said of
-// other memory is forgotten. Anonymous mappings look alike; a memory policy marks those that are in
-// the books, where Linux permits it.
+// Linux does not report that the program unmaps such memory and maps other memory there. So the
+// books also say for which memory each entry is, as far as Linux can tell pieces of memory apart: a
+// file and the place in it, the heap, a stack, or anonymous memory. keep() looks which memory is
+// there now, and forgets entries for other memory. Anonymous mappings look alike; a memory policy
+// marks those that are in the books, where Linux permits it.
 //
 // Any thread may read. The caller lets one thread at a time change something.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace wherry::impl {
 
-// Which memory is at a page. Equal: as far as can be seen, it is the same memory.
+// Which memory is at a page. Equal values mean the same memory, as far as Linux shows.
 struct MemoryIdentity {
   enum class Kind : std::uint8_t {
     none,
@@ -70,15 +70,15 @@ class SystemMemoryBooks {
   // The memory policies that the library gave to the pages' mappings.
   StretchMap<GivenPolicy>& policies() { return policies_; }
 
-  // `parts` is the memory that there is in `span`, in ascending order: forgets what was said of
-  // other memory in `span`. Throws as forget().
+  // `parts` is the memory that is now in `span`, in ascending order. Forgets the entries for other
+  // memory in `span`. Throws like forget().
   void keep(PageSpan span, std::span<const SystemPart> parts);
-  // Forgets all that was said of these pages. Throws std::bad_alloc; what is left is then compared
-  // with the memory again by the next keep().
+  // Forgets all entries for these pages. Throws std::bad_alloc; the next keep() then checks the
+  // entries that are left.
   void forget(PageSpan span);
 
-  // Enter what was said of the parts, which are neighbours. Throw std::bad_alloc; what was said
-  // earlier still applies then.
+  // Enter advice or a prefetch for the parts, which are neighbours. Throw std::bad_alloc; the
+  // earlier entries still apply then.
   void advise(std::span<const SystemPart> parts, const AdviceChange& change);
   void note_prefetch(std::span<const SystemPart> parts, Location destination);
 

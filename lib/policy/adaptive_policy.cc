@@ -14,9 +14,9 @@ constexpr unsigned doublings_max = 10;
 
 // The history of one natural 64 KiB region.
 struct Region {
-  // When the region last migrated here because of a fault; 0: not since its history began.
+  // When the region last migrated here because of a fault; 0 if not since its history began.
   std::uint64_t arrived_ns = 0;
-  // Its mean residency at earlier destinations; 0: unknown.
+  // Its mean residency at earlier destinations; 0 if unknown.
   std::uint64_t residency_ns = 0;
   std::uint64_t until_ns = 0;  // end of the temporary pin; 0: it is not pinned
   unsigned pins = 0;           // temporary pins since a move last paid
@@ -86,7 +86,7 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts, int& sweeps) const {
   if (!parameters_.prefetches) return {facts.page, 1};
   const PageMask stretch = PageMask::of(facts.stretch);
   const PageMask used = (facts.held | facts.mapped) & stretch;
-  // The block may have been brought ahead.
+  // This is the first use of the block, whose pages may have been brought ahead.
   if ((facts.mapped & stretch).none())
     sweeps = streams_.follow(facts.faulting_processor, facts.block.value);
   if (facts.evicted || sweeps != 0) return facts.stretch;
@@ -109,8 +109,8 @@ Opinion AdaptivePolicy::first_touch(const FaultFacts& facts, PageRun region) con
 
 Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
                                  std::unique_ptr<BlockHistory>& history) const {
-  // Absent pages that prefer another processor's memory: their placement does not depend on this
-  // processor's accesses.
+  // If absent pages have another processor as their preferred location, this processor's accesses
+  // do not decide where they are created.
   if (facts.residents == 0 && facts.preferred && *facts.preferred != facts.faulting_processor)
     return {};
   int sweeps = 0;
@@ -181,7 +181,8 @@ ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
     if (history) on_release(arrival.run, *history);
     return 0;
   }
-  // Called in the middle of a move, which must not fail. Without memory the move is not recorded.
+  // The caller is in the middle of a move, which must not fail. Without memory for a history, the
+  // move is not recorded.
   if (!has_history<AdaptiveHistory>(history)) return 0;
   adaptive(*history).for_each(arrival.run, [&](Region& region) {
     // More pages of the region followed to the same processor: its residency goes on.

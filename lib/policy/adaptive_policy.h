@@ -18,10 +18,10 @@ namespace wherry::impl {
 
 struct AdaptiveParameters {
   // Cost of an access to any other processor's memory, in percent of an access to the own memory.
-  // 0: the values of AccessCosts.
+  // If it is 0, the values of AccessCosts apply.
   unsigned far_percent = 0;
-  // A page that did not pay for a move stays for this multiple of the move's cost before a move is
-  // tried again. Doubles each time.
+  // A page whose move did not pay stays for this multiple of the move's cost before a move is tried
+  // again. The time doubles each time.
   unsigned stay_costs = 100;
   bool prefetches = true;
   DensityTree tree;
@@ -44,8 +44,8 @@ class AdaptivePolicy final : public Policy {
   // itself, in percent.
   unsigned saved_percent(Processor p, Processor q) const;
   Opinion first_touch(const FaultFacts& facts, PageRun region) const;
-  // The run of pages around the faulting page that this decision covers.
-  // `sweeps`: set to Opinion::sweeps where the block is part of a sweep.
+  // The run of pages around the faulting page that this decision covers. Sets `sweeps`
+  // (Opinion::sweeps) if the block is part of a sweep.
   PageRun region(const FaultFacts& facts, int& sweeps) const;
   // The opinion that the page stays at `at`, as a temporary pin. Starts the pin if the region has
   // none; `cost_ns` (the cost of the move that did not pay) determines its length.
@@ -54,7 +54,7 @@ class AdaptivePolicy final : public Policy {
 
   const AdaptiveParameters parameters_;
   const AccessCosts access_costs_;
-  // True: some processor accesses another processor's memory more slowly than its own. False: no
+  // Whether some processor accesses another processor's memory more slowly than its own. If not, no
   // page ever moves, and no history is kept.
   const bool differs_;
   mutable BlockStreams streams_;

@@ -94,7 +94,8 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
       facts.pinned ? decision.destination != facts.faulting_processor
                    : only_maps && facts.grain == 1 &&
                          (reason == Reason::preferred || reason == Reason::accessed_by);
-  // Each change of what a page table shows divides mappings, so that is changed for whole blocks.
+  // Each change of the pools that a page table shows divides mappings, so it is made for whole
+  // blocks.
   const bool changes_table =
       facts.moves_blocks && ((facts.residents | decision.destination.bit()) & facts.coherent) != 0;
   decision.region = returns || stays_elsewhere || changes_table ? facts.stretch

@@ -45,9 +45,9 @@ struct Decision {
   bool fills = false;                          // true: absent pages of the region are created there
   std::uint64_t wait_until_ns = 0;             // the fault is throttled until then
   MoveCause cause = MoveCause::fault;
-  // True: the policy chose the region, because it expects accesses to more of it than the page.
+  // Whether the policy chose the region, because it expects accesses to more of it than the page.
   bool speculates = false;
-  // As Opinion::sweeps; 0 where the program has given advice.
+  // See Opinion::sweeps; 0 if the program has given advice.
   int sweeps = 0;
   bool pin_begins = false;
   // When the temporary pin ends and the policy is asked again; 0: never.

@@ -19,7 +19,8 @@ Processor holder_for(const Block& block, const FaultFacts& facts) REQUIRES(block
              : Processor{std::countr_zero(facts.residents)};
 }
 
-// Where a page goes whose destination has no space. Nothing: it is not known yet where there is.
+// Returns where a page goes whose destination has no space, or nullopt if it is not known yet which
+// pool has space.
 std::optional<Decision> place_without_space(const Block& block, const FaultFacts& facts,
                                             Decision wanted, const FaultConstraints& constraints)
     REQUIRES(block.lock) {
@@ -33,7 +34,7 @@ std::optional<Decision> place_without_space(const Block& block, const FaultFacts
   return wanted;
 }
 
-// Where a page stays that is held.
+// Returns the decision for a held page, which is mapped where it is.
 Decision place_where_it_is(const Block& block, const FaultFacts& facts, Decision wanted)
     REQUIRES(block.lock) {
   wanted.destination = holder_for(block, facts);
@@ -94,7 +95,7 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
   if (constraints.no_space) {
     const auto placed = place_without_space(block, facts, to, constraints);
     if (!placed) {
-      // A device's own memory is in its pool, or nowhere.
+      // A device's own memory can be in no other pool than the device's.
       plan.kind = facts.is_managed ? Kind::reserve : Kind::refuse;
       return plan;
     }
@@ -111,7 +112,7 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
 
   plan.is_there = block.at(to.destination).resident.test(facts.page);
   const bool has_copies = std::popcount(facts.residents) > 1;
-  // Only these take something from another processor.
+  // Only such faults bring pages, or drop copies of other processors.
   plan.begins_residency = !plan.is_there || (facts.write && has_copies);
   plan.ends_copies = facts.write && (plan.is_there || has_copies);
   if (plan.begins_residency && facts.residents != 0) {

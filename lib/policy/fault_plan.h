@@ -17,15 +17,15 @@ namespace wherry::impl {
 
 // What earlier attempts on a fault have found. Each narrows what the next attempt may do.
 struct FaultConstraints {
-  // Bring only the page's own region: for all that should come with it there was no space, or no
-  // memory, or other processors hold some of it for a moment.
+  // Bring only the page's own region: there was no space or memory for the pages that should come
+  // with it, or some of those stay at other processors for a moment.
   bool region_only = false;
   // The destination's pool has no space. A page that exists stays where it is and is mapped there;
   // a page that does not exist is created where a pool has space.
   bool no_space = false;
-  // There is none only because somebody holds what could have been evicted.
+  // Space is missing only because somebody holds the pages that could have been evicted.
   bool space_is_held = false;
-  // Where that space was reserved, and for which pages.
+  // The pool in which space was reserved for a page that does not exist, and for which pages.
   std::optional<Processor> space_at = {};
   PageRun space_for = {};
   // The processor's view of the page cannot be changed, because its process can have no more
@@ -40,9 +40,9 @@ struct FaultConstraints {
   std::uint64_t reserved = 0;
   Processor reserved_at = {};
 
-  // No space can be made for what the latest plan wants.
+  // To be called if no space can be made for the latest plan.
   void narrow_for_space(bool is_for_many) {
-    // First without what should come with the page.
+    // The next attempt first tries without the pages that should come with the page.
     no_space = region_only || !is_for_many;
     region_only = true;
   }
@@ -52,16 +52,16 @@ struct FaultPlan {
   enum class Kind {
     wait,      // until `until_ns`, for `waits_for`; then plan again
     reserve,   // `pages` pages at `decision.destination`, or anywhere; then plan again
-    transfer,  // make `transfer`, then as for map
+    transfer,  // make `transfer`, then map the page
     map,       // the page is at its destination, or will be: map it at the faulting processor
     refuse,    // no pool has space for a page that has to be created
   };
   enum class WaitsFor {
-    view_change,        // of the faulting processor's view of the page; soon
-    transfer,           // that has the page in flight
-    policy,             // which throttles the fault
-    minimum_residency,  // of the page at another processor
-    memory,             // to remember the temporary pin that has begun
+    view_change,        // the faulting processor's view of the page is being changed
+    transfer,           // the page is in flight
+    policy,             // the policy throttles the fault
+    minimum_residency,  // the page came to another processor a moment ago
+    memory,             // there is none to remember a temporary pin
   };
 
   static FaultPlan waiting(WaitsFor what, std::uint64_t until_ns = 0) {
@@ -75,16 +75,16 @@ struct FaultPlan {
   Kind kind = Kind::map;
   WaitsFor waits_for = WaitsFor::view_change;
   std::uint64_t until_ns = 0;  // 0: look again soon
-  // reserve: how many pages in all; 0: find space anywhere, for the decision's region or for the
-  // page alone.
+  // For `reserve`: how many pages in all; 0 means to find space anywhere, for the decision's region
+  // or for the page alone.
   std::uint64_t pages = 0;
   bool is_for_many = false;  // the reservation is for more than the page's own region
   // The decision with the constraints applied: what is in flight is left out of the region.
   Decision decision;
   TransferPlan transfer;
   bool is_there = false;          // the destination's pool holds the page already
-  bool begins_residency = false;  // something was taken for the fault: it is kept for a moment
-  bool ends_copies = false;       // a write: other copies of the region end
+  bool begins_residency = false;  // pages come for the fault, and stay for a moment
+  bool ends_copies = false;       // a write: the region's other copies are dropped
 };
 
 // Adds what the block's state and the program's advice say. Requires: the faulting processor, the
@@ -98,8 +98,8 @@ Decision decide_fault(const AdviceRules& rules, const Policy& policy, Block& blo
                       const FaultFacts& facts, const FaultConstraints& constraints)
     REQUIRES(block.lock);
 
-// What has to be waited for before the policy is asked: it must not be asked twice for one fault.
-// nullopt: ask it, and call plan_fault().
+// Returns a plan to wait if the policy must not be asked yet, because it must not be asked twice
+// for one fault. Returns nullopt if it can be asked.
 std::optional<FaultPlan> wait_before_decision(const Block& block, const FaultFacts& facts)
     REQUIRES(block.lock);
 

@@ -25,8 +25,8 @@ struct PolicyParameter {
 struct PolicyDescription {
   const char* name;
   const char* meaning;
-  // It often maps a page where it is. Further accesses of that processor then cause no faults, so
-  // that a recording says little about policies that move pages.
+  // The policy often maps a page where it is. Further accesses of the processor then cause no
+  // faults, so a recording says little about policies that move pages.
   bool leaves_pages;
   std::span<const PolicyParameter> parameters;
 };
@@ -34,9 +34,9 @@ struct PolicyDescription {
 std::span<const PolicyDescription> built_in_policies();
 
 // "auto", the default, stands for the built-in policy that suits the machine: adaptive where some
-// processor accesses another one's memory more slowly than its own, as where devices are nodes of
-// their own. Elsewhere devices are emulated: they stand for GPUs, and uvm does what the driver of
-// GPUs does.
+// processor accesses another one's memory more slowly than its own, as where devices are NUMA nodes
+// of their own. Elsewhere devices are emulated: they stand for GPUs, and uvm does what the driver
+// of GPUs does.
 inline constexpr std::string_view automatic_policy = "auto";
 std::string_view policy_for(const AccessCosts& access_costs);
 

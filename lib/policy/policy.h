@@ -24,10 +24,11 @@ inline constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 // What is known when a processor faults on `page` (a page number within its block).
 struct FaultFacts {
   Processor faulting_processor;
-  // In whose page table the page is mapped for it: its own, or the host's for a coherent device.
+  // The processor whose page table it uses: itself, or the host if it is a coherent device.
   Processor table;
   ProcessorMask coherent = 0;  // devices that share the host's page table
-  // The fault is the host's or a coherent device's, and there is space for more than its region.
+  // Whole blocks move: there are coherent devices, the fault is theirs or the host's, and earlier
+  // attempts have not restricted it to its region.
   bool moves_blocks = false;
   BlockIndex block;
   unsigned page = 0;
@@ -38,7 +39,7 @@ struct FaultFacts {
   bool read_mostly = false;            // the program advised read-mostly
   std::optional<Processor> preferred;  // the program's preferred location
   ProcessorMask accessed_by = 0;       // processors that the program advised accessed-by
-  bool pinned = false;                 // it must not move, and has no copies
+  bool pinned = false;                 // the page must not move, and has no copies
   bool is_managed = true;              // false: a device's own memory, which is only in its pool
   // The block was evicted from the faulting processor's pool as a whole, no page of it has come
   // back, and the pool is large enough to take it back as a whole.
@@ -46,8 +47,7 @@ struct FaultFacts {
   // The part of the block that belongs to the same allocation and has the same advice.
   PageRun stretch;
   PageMask held;  // pages of the block in the faulting processor's pool
-  // Pages that can be allocated in that pool before an eviction, including one ahead of need,
-  // starts.
+  // Pages that can be allocated in that pool before an eviction starts, even one ahead of need.
   std::uint64_t free_pages = 0;
   // Pages of the block that are mapped for the faulting processor, from any pool.
   PageMask mapped;
@@ -56,7 +56,7 @@ struct FaultFacts {
   unsigned present = 0;        // pages of the stretch that any pool holds; set if grain > 1
   unsigned grain = 1;          // at least this many aligned pages should be treated alike now
 
-  // The processors that have one page table with the faulting one, which is among them.
+  // The processors that use the faulting processor's page table, itself included.
   ProcessorMask sharing() const { return table.bit() | (table.is_host() ? coherent : 0); }
 };
 
@@ -68,7 +68,7 @@ struct Opinion {
   std::optional<PageRun> region = {};
   // The processor uses one block after another: 1 upwards, -1 downwards. 0: that is not known.
   int sweeps = 0;
-  // Throttle the fault until then, and ask the policy again after that. 0: do not throttle.
+  // Until when to throttle the fault; then the policy is asked again. 0: do not throttle it.
   std::uint64_t wait_until_ns = 0;
   // Temporary pin: the page stays at the destination, and other processors map it there, until
   // `pin_until_ns` (0: without limit). When the pin ends, the mappings of the page by processors
@@ -100,18 +100,18 @@ class Policy {
   // the block; the policy creates it when it has something to remember.
   virtual Opinion on_fault(const FaultFacts& facts,
                            std::unique_ptr<BlockHistory>& history) const = 0;
-  // For a read of read-mostly memory, whose page comes as a copy in any case: which pages get a
-  // copy with it. Contains the faulting page and lies inside the stretch. Nothing: the page's
+  // Returns which pages get a copy at a read of read-mostly memory. The run contains the faulting
+  // page, which is copied in any case, and lies inside the stretch. nullopt means the page's
   // region.
   virtual std::optional<PageRun> on_copy(const FaultFacts&) const { return std::nullopt; }
   // Pages have moved or got a copy. Not called for pages that have just been created. Returns the
   // processors that compete for pages which this arrival makes thrash and which did not thrash
-  // before; 0: there are none.
+  // before; 0 if there are none.
   virtual ProcessorMask on_arrival(const Arrival&, std::unique_ptr<BlockHistory>&) const {
     return 0;
   }
   // No pool holds the pages any more, or they were freed. The policy forgets them: their earlier
-  // use says nothing about their next.
+  // use says nothing about their next use.
   virtual void on_release(PageRun, BlockHistory&) const {}
   // Ends the temporary pins that have expired, and returns their pages; they may move again.
   // Returns an empty mask if there are none.

@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint64_t trial_share = 16;
 constexpr std::uint64_t trial_min = 2;
 
-// In each of these periods at least one victim is a kept block. The shorter period applies if
-// blocks on trial are missed so soon that they would still be in a pool that kept them, because the
-// program may be using those blocks now.
+// In each of these periods (in evictions) at least one victim is a kept block. The shorter period
+// applies if blocks on trial are missed so soon that they would still be in a pool that kept them,
+// because the program may be using those blocks now.
 constexpr std::uint32_t probe_period = 32;
 constexpr std::uint32_t urgent_probe_period = 8;
 
@@ -181,7 +181,8 @@ bool Replacement::kept_goes_first() const {
   if (on_trial() == 0) return true;
   const std::uint32_t missed = records_[less_useful_trial()].missed_share();
   const std::uint32_t missed_after = missed_after_ / distance_weight;
-  // Each side provides a victim from time to time; otherwise its record would become outdated.
+  // Kept blocks and blocks on trial both provide a victim from time to time; otherwise their
+  // records would become outdated.
   if (kept_is_less_useful(missed, missed_after))
     return evictions_ - last_of_trial_ < urgent_probe_period;
   const bool urgent = missed > one / 2 && missed_after <= size_;
@@ -198,8 +199,8 @@ bool Replacement::kept_is_less_useful(std::uint32_t trial_missed,
 
 std::optional<std::uint64_t> Replacement::victim() const {
   if (size_ == 0) return std::nullopt;
-  // Blocks that cannot be evicted must not hide the others: the two sides alternate until a block
-  // is evicted.
+  // Blocks that cannot be evicted must not hide the others: kept blocks and blocks on trial take
+  // turns until one is evicted.
   const bool both = queue(kept).size != 0 && on_trial() != 0;
   const bool from_kept = kept_goes_first() != (both && passed_over_ % 2 != 0);
   return queue(from_kept ? kept : less_useful_trial()).oldest - 1;

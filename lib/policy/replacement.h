@@ -18,8 +18,8 @@
 // sampled and not accessed for twice the time after which a block on trial is missed is no longer
 // in use, and is evicted first.
 //
-// Only bookkeeping: the only memory is one entry for each block, which the caller provides; the
-// only clock is the number of evictions. Guarded by the pool's lock.
+// This class only keeps books. Its only memory is one entry for each block, which the caller
+// provides; its only clock is the number of evictions. Guarded by the pool's lock.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct ReplacementLinks {
   std::uint32_t evicted_at = 0;  // number of evictions at that time
   std::uint32_t sampled_at = 0;  // likewise; valid if `sampled`
   std::uint8_t group = 0;        // the queue that it is in
-  std::uint8_t left_group = 0;   // the queue that it was evicted from; none: never evicted
+  std::uint8_t left_group = 0;   // the queue that it was evicted from, or none
   bool sampled = false;
 };
 
@@ -64,12 +64,12 @@ class Replacement {
   // of it.
   void passed_over(std::uint64_t block);
 
-  // The block that should be evicted next; nothing: the pool holds no block. The result does not
-  // change until the state does.
+  // Returns the block that should be evicted next, or nullopt if the pool holds no block. The
+  // result does not change until the state does.
   std::optional<std::uint64_t> victim() const;
 
-  // Returns the next block whose accesses should be made visible, and marks it as sampled; nothing:
-  // the oldest kept blocks are sampled already.
+  // Returns the next block whose accesses should be made visible, and marks it as sampled. Returns
+  // nullopt if the oldest kept blocks are sampled already.
   std::optional<std::uint64_t> sample();
 
   // Whether a block with these pages is evicted as a whole, so that it may later return as a whole:
@@ -133,8 +133,8 @@ class Replacement {
   std::uint64_t on_trial() const { return queue(fresh).size + queue(returned).size; }
   // The largest number of blocks that may be on trial.
   std::uint64_t trial_max() const;
-  // Of the two groups on trial: the one that loses the next block, and the one whose oldest block
-  // is kept next.
+  // Of the two groups on trial: the one that loses the next block to an eviction, and the one whose
+  // oldest block is kept next.
   Group less_useful_trial() const;
   Group more_useful_trial() const;
   bool kept_goes_first() const;

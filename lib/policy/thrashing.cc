@@ -27,7 +27,8 @@ ProcessorMask Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
   last_to_ = to;
   if (!pages_) {
     if (!fights) return 0;
-    // Called in the middle of a move, which must not fail. Without memory the move is not counted.
+    // The caller is in the middle of a move, which must not fail. Without memory, the move is not
+    // counted.
     try {
       pages_ = make_mapped<Pages>();
     } catch (const std::bad_alloc&) {

@@ -101,7 +101,8 @@ class Thrashing {
   void forget_page(unsigned number);
   bool count_move(unsigned number, Processor to, std::uint64_t now_ns,
                   const ThrashingParameters& parameters);
-  // Resets the state of the block if it has not thrashed for an epoch. True: the state was reset.
+  // Resets the state of the block if it has not thrashed for an epoch. Returns whether it was
+  // reset.
   bool has_aged(std::uint64_t now_ns, const ThrashingParameters& parameters);
   static void roll_period(Page& page, Processor faulting_processor, std::uint64_t now_ns,
                           const ThrashingParameters& parameters);

@@ -10,9 +10,9 @@
 namespace wherry::impl {
 
 struct TransferPlan {
-  // True: the pages are resident somewhere. False: they are created.
+  // Whether the pages are resident somewhere. If not, they are created.
   bool exists = false;
-  // True: the source keeps its pages. A page that has copies gets one more; a write ends all of
+  // Whether the source keeps its pages. A page that has copies gets one more; a write ends all of
   // them.
   bool copy = false;
   Processor from = {};

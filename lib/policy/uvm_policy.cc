@@ -26,7 +26,7 @@ PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination, const 
       thrashing.test(facts.page))
     return {facts.page, 1};
   const PageMask permitted = PageMask::of(facts.stretch) - thrashing;
-  // The block may have been brought ahead.
+  // This is the first use of the block, whose pages may have been brought ahead.
   if ((facts.held & facts.mapped & permitted).none()) {
     sweeps = streams_.follow(facts.faulting_processor, facts.block.value);
     if (sweeps != 0) return permitted.run_around(facts.page);
@@ -77,7 +77,7 @@ ProcessorMask UvmPolicy::on_arrival(const Arrival& arrival,
     case MoveCause::fault:
     case MoveCause::sample:
       if (arrival.is_copy) break;
-      // Called in the middle of a move, which must not fail. Without memory the move is not
+      // The caller is in the middle of a move, which must not fail. Without memory, the move is not
       // counted.
       if (!has_history<UvmHistory>(history)) return 0;
       return thrashing_in(*history).moved(arrival.run, arrival.to, arrival.now_ns,

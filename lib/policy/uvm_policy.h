@@ -1,7 +1,7 @@
 // The heuristics of NVIDIA's driver, with its parameters: pages that thrash are throttled, then
 // pinned temporarily (policy/thrashing.h); dense neighbourhoods come along with a page
-// (policy/density_tree.h). The driver sees the faults of a sweep by the batch; here they come one
-// by one, so that a sweep over blocks (policy/block_streams.h) brings the whole of the next block.
+// (policy/density_tree.h). The driver sees the faults of a sweep in batches. Wherry sees them one
+// by one, so in a sweep over blocks (policy/block_streams.h) it brings the next block as a whole.
 // docs/decisions/policies.md lists the differences and their reasons.
 #pragma once
 
@@ -34,7 +34,7 @@ class UvmPolicy final : public Policy {
   bool remembers() const override { return parameters_.detects_thrashing; }
 
  private:
-  // `sweeps`: set to Opinion::sweeps where the block is part of a sweep.
+  // Sets `sweeps` (Opinion::sweeps) if the block is part of a sweep.
   PageRun region(const FaultFacts& facts, Processor destination, const PageMask& thrashing,
                  int& sweeps) const;
 

@@ -54,7 +54,7 @@ bool fits(std::string_view condition, const Thread& thread) {
   return kind == "index" && first && last && thread.index >= *first && thread.index <= *last;
 }
 
-// What the thread counts as: "host" if no rule fits.
+// Returns what the rules say that the thread counts as: "host" if no rule fits.
 std::string_view role_of(const Thread& thread) {
   for (std::string_view left = settings()->attach; !left.empty();) {
     std::string_view rule = take_until(left, ',');
@@ -65,8 +65,8 @@ std::string_view role_of(const Thread& thread) {
   return "host";
 }
 
-// Whether there are several nodes. With one, all CPUs are the host's and any device's at the same
-// time, and no thread can count as a device by its CPU.
+// Whether the machine has several nodes. With one node all CPUs belong to the host and to every
+// device, so no thread can count as a device by its CPU.
 bool has_nodes() {
   static const bool found = ::access("/sys/devices/system/node/node1", F_OK) == 0;
   return found;

@@ -1,5 +1,5 @@
-// close and its kin: for the program the library's files are not open. A program that closes all
-// numbers, as daemons do, does not take the library's files away.
+// close and its kin: for the program the library's files are not open. So a program that closes all
+// numbers, as daemons do, does not close the library's files.
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ void closefrom(int first) noexcept {
   (void)close_all(static_cast<unsigned>(std::max(first, 0)), UINT_MAX, 0);
 }
 
-// Nothing else can be done for a program that wants just this number.
+// Fails if the program wants the number of a library's file: that file must stay there.
 int dup2(int file, int number) noexcept {
   if (names_own_file(__builtin_return_address(0), number)) {
     errno = EBUSY;

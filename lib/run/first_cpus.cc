@@ -12,7 +12,7 @@ using SetAffinity = int(pid_t, std::size_t, const cpu_set_t*);
 
 cpu_set_t first;
 bool is_asked = false;
-// False for ever on a machine with more CPUs than a cpu_set_t has.
+// Stays false on a machine with more CPUs than a cpu_set_t has.
 bool is_known = false;
 
 int set_affinity(const cpu_set_t& cpus) {
@@ -44,8 +44,8 @@ using wherry::io::Real;
 #pragma GCC visibility push(default)
 extern "C" {
 
-// The OpenMP library restricts the first thread when it is loaded, which may be before this library
-// has been (session.cc).
+// These are interposed because the OpenMP library restricts the first thread when it is loaded,
+// which may be before this library is (session.cc).
 
 int sched_setaffinity(pid_t thread, std::size_t bytes, const cpu_set_t* cpus) noexcept {
   remember_first_cpus();

@@ -19,14 +19,14 @@ namespace {
 
 using io::Real;
 
-// What the forking thread hands to its child. It holds the regions' lock, so no other thread has
-// one.
+// What the forking thread hands to its child. The thread holds the regions' lock, so that no other
+// thread forks.
 struct Copies {
   std::vector<ManagedRegions::Range> ranges;
   int file = -1;  // -1: there is nothing to copy
 };
 std::optional<Copies> copies;
-// The calling thread is between before() and one of the others.
+// True while the calling thread is between before() and after_in_parent() or after_in_child().
 [[gnu::tls_model("initial-exec")]] thread_local bool forks = false;
 
 void complain() {
@@ -53,7 +53,7 @@ bool copy(Copies& copies) {
 }
 
 void before() {
-  // The library's own forks: their children are no copies of the program.
+  // The library's own forks make device processes, which are no copies of the program.
   if (OwnCalls::active()) return;
   const OwnCalls own;
   OwnCalls::begin();  // until the fork is over: no signal handler runs in this thread
@@ -62,7 +62,7 @@ void before() {
   copies.emplace();
   copies->ranges = std::move(ranges);
   if (copy(*copies)) return;
-  // Then Linux copies the memory, and Wherry does not place it any more.
+  // Without space for copies Linux copies the memory, and Wherry does not place it any more.
   ManagedRegions::instance().make_all_private();
   copies->ranges.clear();
 }
@@ -81,7 +81,7 @@ void after_in_parent() {
   OwnCalls::end();
 }
 
-// The arena is not in the child (MADV_DONTFORK).
+// Maps the copies: the arena is not in the child (MADV_DONTFORK).
 void after_in_child() {
   if (!forks) return;
   const OwnCalls own;
@@ -106,7 +106,7 @@ using Register = int(Handler*, Handler*, Handler*, void*);
 void prepare_forks() {
   static bool is_prepared = false;  // the first call is before the program has threads
   if (std::exchange(is_prepared, true)) return;
-  // They belong to no library, so they stay while destructors run, which may fork.
+  // The handlers belong to no library, so they stay while destructors run, which may fork.
   (void)Real<"__register_atfork", Register>::get()(before, after_in_parent, after_in_child,
                                                    nullptr);
 }
@@ -119,7 +119,7 @@ using wherry::io::Real;
 #pragma GCC visibility push(default)
 extern "C" {
 
-// pthread_atfork() calls it. Libraries that are initialized before this one register handlers, too.
+// pthread_atfork() calls this, also in libraries that are initialized before this one.
 int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* object) noexcept {
   prepare_forks();
   return Real<"__register_atfork", Register>::get()(prepare, parent, child, object);

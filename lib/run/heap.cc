@@ -1,15 +1,15 @@
-// malloc and its kin: objects of at least Settings::min_bytes are managed memory, all others are
-// the next allocator's, which is the C library's, or another one that is preloaded or linked. (An
-// allocator inside of the program itself comes before this library. Its mappings are managed
-// instead: mappings.cc.)
+// malloc and its kin. Objects of at least Settings::min_bytes are managed memory. All others come
+// from the next allocator: the C library's, or another one that is preloaded or linked. (An
+// allocator inside the program itself comes before this library; its mappings are managed instead:
+// mappings.cc.)
 //
-// Where Linux does not find memory that is elsewhere in system calls, what the C library allocates
-// itself is ordinary: it passes buffers of streams and folders to Linux by calls that no wrapper
-// sees. Where another allocator than the C library's keeps its objects in managed mappings, they
-// come from Wherry's own heap.
+// Where Linux does not serve faults inside system calls, the C library's own allocations are
+// ordinary memory: it passes buffers of streams and folders to Linux by calls that no wrapper sees.
+// If another allocator, whose mappings may be managed, serves the program, they come from Wherry's
+// own heap.
 //
-// What the C and C++ libraries allocate in Wherry's calls comes from Wherry's own heap: the next
-// allocator may have called mmap, and hold its locks.
+// Allocations of the C and C++ libraries in Wherry's calls come from Wherry's own heap, because the
+// next allocator may have called mmap and hold its locks.
 #include <malloc.h>
 
 #include <algorithm>
@@ -46,8 +46,8 @@ bool is_large(const void* caller, std::size_t bytes) {
   return found != nullptr && bytes >= found->min_bytes && is_running() && !must_be_ordinary(caller);
 }
 
-// For Wherry's calls, and some of the C library's. Null: the call is none of these, or the own heap
-// is full.
+// Allocates for Wherry's calls and some of the C library's. Returns null if the call is none of
+// these, or the own heap is full.
 void* own_memory(const void* caller, std::size_t alignment, std::size_t bytes) {
   constexpr std::size_t usual = alignof(std::max_align_t);
   const bool is_wanted =
@@ -56,8 +56,8 @@ void* own_memory(const void* caller, std::size_t alignment, std::size_t bytes) {
   return impl::allocate_own(bytes, std::max(alignment, usual));
 }
 
-// A quick test without a lock. Managed objects begin where blocks do; an allocator may keep small
-// ones in managed mappings.
+// A quick test without a lock: managed objects begin where blocks do. It may be true for other
+// memory, since an allocator may keep small objects in managed mappings.
 bool may_be_managed_object(const void* memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   return address % block_bytes == 0 && regions().may_contain(address);
@@ -70,8 +70,8 @@ void* next_malloc(std::size_t bytes) {
 void next_free(void* memory) {
   using Next = Real<"free", void(void*)>;
   if (Next::is_found()) return Next::get()(memory);
-  // Before this library is initialized: dlsym() frees the text of the last error, if there was one,
-  // which would come here again, and is left alone.
+  // This library is not initialized yet. dlsym() may free the text of its last error, which calls
+  // this function again; then the text is not freed.
   [[gnu::tls_model("initial-exec")]] static thread_local bool finds = false;
   if (std::exchange(finds, true)) return;
   auto* const next = Next::get();
@@ -83,7 +83,7 @@ std::size_t next_usable(void* memory) {
   return Real<"malloc_usable_size", std::size_t(void*)>::get()(memory);
 }
 
-// Regions are aligned to blocks. Null: the next allocator has to serve the request.
+// Returns null if the next allocator has to serve the request. Regions are aligned to blocks.
 void* allocate_aligned(const void* caller, std::size_t alignment, std::size_t bytes) {
   if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > block_bytes)
     return nullptr;
@@ -96,12 +96,12 @@ void* allocate(const void* caller, std::size_t bytes) {
   return next_malloc(bytes);
 }
 
-// Frees what is Wherry's or managed. False: it is the next allocator's.
+// Frees memory of Wherry's heap or managed memory. Returns false for the next allocator's.
 bool free_here(void* memory) {
   return impl::free_own(memory) || (may_be_managed_object(memory) && regions().free_object(memory));
 }
 
-// How many bytes of an object may be used; nothing: it is the next allocator's.
+// How many bytes of an object may be used; nullopt if it is the next allocator's.
 std::optional<std::size_t> bytes_here(const void* memory) {
   if (const std::size_t bytes = impl::own_bytes(memory)) return bytes;
   return may_be_managed_object(memory) ? regions().object_bytes(memory) : std::nullopt;

@@ -1,6 +1,6 @@
-// Memory of the program that Linux uses unseen: stacks, on which it stores a signal's frame, and
-// buffers of streams, which the C library passes to it by internal calls. Where Linux does not find
-// memory that is elsewhere in system calls, these become ordinary memory.
+// Memory of the program that Linux uses without a wrapper's knowledge: stacks, on which it stores a
+// signal's frame, and buffers of streams, which the C library passes to it by internal calls. Where
+// Linux does not serve faults inside system calls, these become ordinary memory.
 #include <signal.h>
 #include <stdio.h>
 #include <ucontext.h>

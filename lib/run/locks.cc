@@ -1,11 +1,11 @@
-// Locks that Linux keeps in the program's memory: it finds the threads that wait for a lock of
+// Locks that Linux uses in the program's memory. It finds the threads that wait for a lock of
 // several processes by the memory's file, and it writes the owner of robust and of
-// priority-inheritance mutexes itself, where it can wait for no fault. So these are in ordinary
-// memory.
+// priority-inheritance mutexes itself, where it can wait for no fault. So these locks are in
+// ordinary memory.
 //
-// Where Linux does not find memory that is elsewhere in system calls, so is every lock that a
-// thread may wait for: it reads the word on which a thread begins to wait, and the C library ends
-// the program if it cannot.
+// Where Linux does not serve faults inside system calls, every lock that a thread may wait for is
+// in ordinary memory, too: Linux reads the word on which a thread begins to wait, and if it cannot,
+// the C library ends the program.
 #include <pthread.h>
 #include <semaphore.h>
 #include <threads.h>
@@ -23,8 +23,8 @@ namespace {
 
 using io::Real;
 
-// Whether an attribute of a lock has another value than `usual`, with which Linux does not use the
-// lock's memory itself.
+// Whether an attribute of a lock differs from `usual`, with which Linux does not use the lock's
+// memory itself.
 template <typename Attributes>
 bool differs(const Attributes* attributes, int (*get)(const Attributes*, int*), int usual) {
   int value = usual;
@@ -37,7 +37,7 @@ void keep_lock_private(const Lock* lock, bool is_wanted) {
 }
 
 [[gnu::noinline]] void keep_waited_for(std::uintptr_t lock, std::size_t bytes) {
-  // The region in which the last lock was found. It stays private.
+  // The region with the lock of the last call, which stays private.
   [[gnu::tls_model("initial-exec")]] static thread_local ManagedRegions::Range last;
   if ((lock >= last.start && lock < last.end) || OwnCalls::active()) return;
   keep_private(reinterpret_cast<const void*>(lock), bytes);
@@ -52,7 +52,7 @@ void keep_waited_for(const Lock* lock) {
     keep_waited_for(address, sizeof *lock);
 }
 
-// A function that waits for a lock, and for a second one.
+// Calls a function that waits for a lock, or (below) for two.
 template <io::Name name, typename Lock, typename... More>
 int wait_for(Lock* lock, More... more) {
   keep_waited_for(lock);

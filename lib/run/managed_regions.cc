@@ -15,8 +15,8 @@
 namespace wherry::run {
 namespace {
 
-// Memory that malloc kept would not have to be faulted in again either (M_MMAP_THRESHOLD's maximum,
-// and M_TRIM_THRESHOLD, which is twice that).
+// The limits are those of malloc at most (M_MMAP_THRESHOLD's maximum, and M_TRIM_THRESHOLD, twice
+// that): memory that malloc keeps need not be faulted in again, either.
 constexpr std::size_t kept_each_max = std::size_t{64} << 20;
 constexpr std::size_t kept_all_max = std::size_t{256} << 20;
 
@@ -27,14 +27,14 @@ CUdeviceptr pointer_to(std::uintptr_t address) {
   return static_cast<CUdeviceptr>(address);
 }
 
-// Takes the addresses from the program without giving them to Linux. `how`: MAP_FIXED, or
+// Takes the addresses from the program and keeps them from Linux. `how` is MAP_FIXED, or
 // MAP_FIXED_NOREPLACE if Linux may have placed other memory there meanwhile.
 void hold(Range range, int how = MAP_FIXED) {
   ::mmap(reinterpret_cast<void*>(range.start), range.bytes(), PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0);
 }
 
-// Whether Linux refuses so much memory by itself, unless it is told to refuse nothing.
+// Whether Linux would refuse so much memory, unless it is told to overcommit always.
 bool exceeds_machine(std::size_t bytes) {
   struct sysinfo machine {};
   return ::sysinfo(&machine) == 0 &&
@@ -283,7 +283,7 @@ void ManagedRegions::take(Range range, bool moved, std::vector<Range>& outside) 
     for_each_part(range, [&](Range part, std::uintptr_t region) {
       parts.push_back({part, region});
     });
-    // Holes in regions are unmapped already.
+    // Parts outside of all regions are for the caller. Holes in regions are unmapped already.
     std::uintptr_t at = range.start;
     for (const std::uintptr_t start : regions_in(range)) {
       if (at < start) outside.push_back({at, start});
@@ -292,7 +292,7 @@ void ManagedRegions::take(Range range, bool moved, std::vector<Range>& outside) 
     if (at < range.end) outside.push_back({at, range.end});
     for (const auto& [part, start] : parts) {
       Region& region = regions_.at(start);
-      // What is left of the piece on both sides.
+      // Keeps what is left of the piece on both sides.
       const auto piece = std::prev(pieces_.upper_bound(part.start));
       const std::uintptr_t piece_end = piece->second.end;
       if (piece->first < part.start)
@@ -388,7 +388,7 @@ bool ManagedRegions::make_region_private(std::uintptr_t start, Region& region, R
   if (region.is_private) return true;
   CUresult result = CUDA_SUCCESS;
   const auto call = [&] { result = wherryMakePrivate(pointer_to(start)); };
-  // A thread cannot write to its own stack while that becomes private.
+  // A thread cannot write to its own stack while that becomes private, so another one does it.
   if (is_on_stack(start, start + region.bytes))
     std::thread(call).join();
   else
@@ -396,7 +396,7 @@ bool ManagedRegions::make_region_private(std::uintptr_t start, Region& region, R
   if (result != CUDA_SUCCESS) return false;
   region.is_private = true;
   ++counts_.made_private[static_cast<int>(reason)];
-  // Parts that the program has unmapped before.
+  // Takes the parts that the program has unmapped before.
   std::uintptr_t at = start;
   for (auto piece = pieces_.lower_bound(start);
        piece != pieces_.end() && piece->second.region == start; ++piece) {
@@ -416,7 +416,7 @@ void ManagedRegions::note_moved_away(Range range) {
 
 std::vector<Range> ManagedRegions::begin_fork() {
   lock_.lock();
-  // The child could not run on memory that it gets only later.
+  // The child's handlers need a stack before they map the copies, so a stack becomes private.
   for (auto& [start, region] : regions_)
     if (is_on_stack(start, start + region.bytes))
       (void)make_region_private(start, region, Reason::fork);

@@ -1,8 +1,8 @@
-// mmap and its kin: large private anonymous mappings are managed memory. What managed memory cannot
-// do (other rights, a place that the program chooses, locked pages, a memory policy) turns them
-// into ordinary private memory first.
+// mmap and its kin: large private anonymous mappings are managed memory. Before the program does
+// something that managed memory cannot do (other rights, addresses that the program chooses, locked
+// pages, a memory policy), they become ordinary private memory.
 
-// With 64 bits, glibc's headers make mmap another name for mmap64.
+// With 64-bit offsets, glibc's headers make mmap another name for mmap64.
 #undef _FILE_OFFSET_BITS
 
 #include <sys/mman.h>
@@ -38,8 +38,8 @@ using Mmap = void*(void*, std::size_t, int, int, int, off_t);
 using Munmap = int(void*, std::size_t);
 using Mremap = void*(void*, std::size_t, std::size_t, int, void*);
 
-// The managed or once managed pages of the program that a call concerns; nothing: it concerns none,
-// or is not the program's call, and goes to the C library.
+// Returns the pages in regions, managed or private, that a call concerns, or nullopt if there are
+// none or the program did not make the call; then the C library gets the call.
 std::optional<Range> pages_of_program(const void* caller, const void* memory, std::size_t bytes) {
   const auto start = reinterpret_cast<std::uintptr_t>(memory);
   const Range range{start, start + round_up(bytes, page_bytes)};
@@ -49,14 +49,14 @@ std::optional<Range> pages_of_program(const void* caller, const void* memory, st
   return range;
 }
 
-// mlock rounds the start down.
+// Like pages_of_program(); mlock rounds the start down.
 std::optional<Range> pages_to_lock(const void* caller, const void* memory, std::size_t bytes) {
   const std::size_t in_page = reinterpret_cast<std::uintptr_t>(memory) % page_bytes;
   return pages_of_program(caller, static_cast<const std::byte*>(memory) - in_page, bytes + in_page);
 }
 
-// Has Linux do as the program says with memory that is private from now on. `failure`: what the
-// call returns if there is not enough memory for that.
+// Makes the range private, and then has Linux do call(). Returns `failure` if there is not enough
+// memory for that.
 template <typename Result, typename Call>
 Result on_private_memory(std::optional<Range> range, Reason reason, Result failure,
                          const Call& call) {
@@ -67,13 +67,13 @@ Result on_private_memory(std::optional<Range> range, Reason reason, Result failu
   return call();
 }
 
-// The same where the program places other memory there.
+// Makes the range private for a call by which the program places other memory there.
 template <typename Call>
 void* in_place_of(const void* caller, void* place, std::size_t bytes, const Call& call) {
   const auto start = reinterpret_cast<std::uintptr_t>(place);
   const Range whole{start, start + round_up(bytes, page_bytes)};
   const auto range = pages_of_program(caller, place, bytes);
-  // Addresses of the arena that the program has given up may be given out again.
+  // The arena's addresses that the program has given up may be allocated again: refuse.
   const bool is_free_arena = !range && has_started() && regions().may_overlap(whole);
   if (is_free_arena || (range && !regions().make_private(*range, Reason::replacement))) {
     errno = ENOMEM;
@@ -84,8 +84,8 @@ void* in_place_of(const void* caller, void* place, std::size_t bytes, const Call
   return result;
 }
 
-// Does with the parts of the range that the program still has what it says, and fails as Linux does
-// where there are holes. An error of a part that is not about absent memory comes first.
+// Makes the call for the parts of the range that the program still has, and fails as Linux does
+// because of the holes. An error of a part other than ENOMEM comes first.
 template <typename Call>
 int around_holes(Range range, const Call& call) {
   for (const Range& part : regions().pieces_in(range))
@@ -96,7 +96,7 @@ int around_holes(Range range, const Call& call) {
 
 bool may_be_managed(void* place, std::size_t bytes, int protection, int flags, off_t offset) {
   constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS;
-  // Managed memory never takes swap space in advance. jemalloc has all its memory by NORESERVE.
+  // Managed memory never reserves swap space. All memory of jemalloc has MAP_NORESERVE.
   constexpr int allowed = MAP_POPULATE | MAP_NORESERVE;
   const Settings* const found = settings();
   return place == nullptr && found != nullptr && bytes >= found->min_bytes &&
@@ -130,7 +130,7 @@ int unmap(Range range) {
   return result;
 }
 
-// Has the contents in other memory, of this size. Requires: the range is readable.
+// Copies the contents to other memory, of size `bytes`. Requires: the range is readable.
 void* copy_elsewhere(Range old, std::size_t bytes) {
   void* moved = regions().allocate_grown_mapping(bytes);
   if (moved == nullptr)
@@ -142,9 +142,9 @@ void* copy_elsewhere(Range old, std::size_t bytes) {
   return moved;
 }
 
-// Whether the range is private memory that the program may read and write. Linux may have it as
-// several mappings, where a program that was left alone would have one: memory that has become
-// private does not merge with its neighbours.
+// Whether the range is private memory that the program may read and write. Linux may have several
+// mappings of it, where an ordinary program would have one: memory that has become private does not
+// merge with its neighbours.
 bool is_plain(Range range) {
   const OwnCalls own;
   const std::string text = impl::read_address_map();
@@ -159,7 +159,7 @@ bool is_plain(Range range) {
   return true;
 }
 
-// Requires: the range is managed.
+// Does mremap for a managed range.
 void* remap(Range old, std::size_t bytes, int flags) {
   void* const memory = reinterpret_cast<void*>(old.start);
   if (bytes <= old.bytes()) {
@@ -174,12 +174,12 @@ void* remap(Range old, std::size_t bytes, int flags) {
   return copy_elsewhere(old, bytes);
 }
 
-// What madvise does with managed memory; nothing: it cannot.
+// Does what madvise does, for managed memory. Returns nullopt if managed memory cannot do it.
 std::optional<int> advise(Range range, int advice) {
   switch (advice) {
     case MADV_DONTNEED:
     case MADV_FREE:
-      // False: another thread has just made it private.
+      // free_pages() returns false if another thread has just made the memory private.
       return regions().free_pages(range) ? std::optional(0) : std::nullopt;
     case MADV_NORMAL:
     case MADV_RANDOM:
@@ -191,7 +191,7 @@ std::optional<int> advise(Range range, int advice) {
     case MADV_DODUMP:
     case MADV_MERGEABLE:
     case MADV_UNMERGEABLE:
-      return 0;  // hints, about what Wherry decides
+      return 0;  // hints, about what Wherry decides itself
     default:
       return std::nullopt;
   }
@@ -238,7 +238,7 @@ int munmap(void* memory, std::size_t bytes) noexcept {
 void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
   std::va_list more;
   va_start(more, flags);
-  // The C library passes it to Linux with other flags, too.
+  // The C library passes the argument to Linux even without MREMAP_FIXED.
   void* const given = va_arg(more, void*);
   va_end(more);
   void* const place = (flags & MREMAP_FIXED) != 0 ? given : nullptr;
@@ -246,13 +246,13 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   const auto next = [&] {
     return Real<"mremap", Mremap>::get()(memory, old_bytes, bytes, flags, given);
   };
-  // Linux makes copies of shared mappings so, and of no private ones.
+  // With a size of 0 Linux copies shared mappings, but refuses private ones.
   if (old_bytes == 0 && pages_of_program(caller, memory, 1)) {
     errno = EINVAL;
     return MAP_FAILED;
   }
   const auto range = pages_of_program(caller, memory, old_bytes);
-  // Linux cuts off what is too long first, also where there are holes.
+  // Linux first cuts off what is too long, even if that has holes.
   if (range && (bytes > old_bytes || place != nullptr) &&
       regions().has_hole({range->start, std::min(range->end, range->start + bytes)})) {
     errno = EFAULT;
@@ -266,7 +266,7 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   }
   void* const moved = place != nullptr ? in_place_of(caller, place, bytes, next) : next();
   if (!range) return moved;
-  // Linux moves no more than one mapping.
+  // mremap moves only one mapping, so several are copied.
   if (moved == MAP_FAILED && errno == EFAULT && flags == MREMAP_MAYMOVE && bytes > range->bytes() &&
       is_plain(*range))
     return copy_elsewhere(*range, round_up(bytes, page_bytes));
@@ -296,8 +296,8 @@ int madvise(void* memory, std::size_t bytes, int advice) noexcept {
   const void* const caller = __builtin_return_address(0);
   const auto range = pages_of_program(caller, memory, bytes);
   if (range && regions().has_hole(*range)) {
-    // Linux looks at the advice before it looks at the range, so it refuses it without a range,
-    // too.
+    // Linux checks the advice before the range. So it refuses unknown advice also for an empty
+    // range.
     if (next_madvise(memory, 0, advice) != 0) return -1;
     return around_holes(*range, [&](Range part) { return advise_piece(part, advice); });
   }
@@ -307,7 +307,7 @@ int madvise(void* memory, std::size_t bytes, int advice) noexcept {
                            [&] { return next_madvise(memory, bytes, advice); });
 }
 
-// POSIX_MADV_DONTNEED must not lose contents: all of its advice is hints.
+// Of posix_madvise all advice is a hint: POSIX_MADV_DONTNEED must not lose contents.
 int posix_madvise(void* memory, std::size_t bytes, int advice) noexcept {
   const bool is_hint = advice >= POSIX_MADV_NORMAL && advice <= POSIX_MADV_DONTNEED;
   if (const auto range = pages_of_program(__builtin_return_address(0), memory, bytes);

@@ -24,14 +24,14 @@ int note_c_library(dl_phdr_info* module, std::size_t, void* given) {
   return 0;
 }
 
-// The start of the module that has this code.
+// Returns the start of the module that contains this code.
 const void* module_of(const void* code) {
   Dl_info module{};
   return ::dladdr(code, &module) != 0 ? module.dli_fbase : nullptr;
 }
 
-// Whether the function is there. A program that is at fixed addresses has a stub for a library's
-// function, which has the function's address for all modules.
+// Whether the function is defined at this address. A program at fixed addresses has a stub for a
+// library's function, whose address all modules take as the function's.
 bool is_defined_at(const void* function) {
   Dl_info module{};
   const ElfW(Sym)* symbol = nullptr;

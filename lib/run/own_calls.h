@@ -1,4 +1,4 @@
-// Which calls of the interposed functions are the program's, and which are made by Wherry itself:
+// Tells which calls of the interposed functions are the program's, and which are Wherry's own:
 // those go to the C library unchanged.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace wherry::run {
 
-// While one of these lives, the calling thread's calls are Wherry's. They nest. The program's errno
-// is as before afterwards. Meanwhile the program's signal handlers do not run in this thread: they
-// would find its calls taken for Wherry's. And the thread is not cancelled: Wherry calls
+// While an OwnCalls exists, the calling thread's calls count as Wherry's. They nest, and restore
+// errno at the end. The program's signal handlers do not run in this thread meanwhile, because
+// their calls would count as Wherry's. Nor is the thread cancelled, because Wherry calls
 // cancellation points within functions that are none.
 class OwnCalls {
  public:
@@ -27,10 +27,10 @@ class OwnCalls {
   OwnCalls& operator=(const OwnCalls&) = delete;
 
   static bool active() { return depth_ != 0; }
-  // The same for calls that begin in one function and end in another.
+  // For calls that begin in one function and end in another.
   static void begin() {
     if (depth_ == 0) {
-      // A handler that runs before this call finds and leaves depth 0.
+      // A handler that interrupts the next call finds depth 0, and leaves it so.
       impl::block_signals();
       ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
     }
@@ -47,23 +47,23 @@ class OwnCalls {
     // Pending signals are delivered here. Their handlers may call begin().
     impl::unblock_signals();
   }
-  // All later calls of this thread are Wherry's: a thread of the library.
+  // All later calls of this thread count as Wherry's, because it is a thread of the library.
   static void for_ever() { ++depth_; }
 
  private:
   const int errno_;
-  // In the static TLS block: an access must not allocate.
+  // In the static TLS block, because an access must not allocate.
   [[gnu::tls_model("initial-exec")]] static inline thread_local unsigned depth_ = 0;
   [[gnu::tls_model("initial-exec")]] static inline thread_local int cancel_state_ =
       PTHREAD_CANCEL_ENABLE;  // the program's
 };
 
-// Calls that come from there are Wherry's, too: the library also maps and unmaps memory in signal
-// handlers, on threads of the program.
+// Calls from Wherry's code count as Wherry's, too: the library also maps and unmaps memory in
+// signal handlers, on threads of the program.
 using io::is_own_code;
 
-// Whether the code at this address is the C library's or the dynamic loader's. False until they
-// have been found.
+// Whether the code at this address is the C library's or the dynamic loader's. False until
+// find_code().
 bool is_c_library(const void* address);
 
 // Whose malloc serves the program.

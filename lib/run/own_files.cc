@@ -17,12 +17,12 @@
 namespace wherry::run {
 namespace {
 
-// Programs seldom have more files open themselves.
+// Few programs have more files open than this.
 constexpr int first_number_max = 512;
 
-// Sorted. Set once, before other threads can ask, and never freed.
+// The library's files, sorted. Set once, before other threads can ask, and never freed.
 std::atomic<const std::vector<int>*> own{nullptr};
-// What open_own_file() has opened; -1: nothing.
+// The file that open_own_file() has opened; -1 if there is none.
 std::atomic<int> appended_to{-1};
 
 int first_number() {
@@ -46,8 +46,8 @@ std::vector<int> open_files(int first) {
   return numbers;
 }
 
-// Whether the file is of a kind that the library opens, and closed in programs that it executes.
-// Other threads of the program may have opened files meanwhile.
+// Whether the file is of a kind that the library opens, and closes on exec. The program's other
+// threads may have opened files meanwhile.
 bool may_be_own(int number) {
   if (const int flags = ::fcntl(number, F_GETFD); flags < 0 || (flags & FD_CLOEXEC) == 0)
     return false;

@@ -4,9 +4,9 @@
 
 namespace wherry::run {
 
-// While it lives, files that this process opens get numbers from the middle of what is permitted
-// on. Its destructor notes those that were opened since and are still open: they are the library's.
-// One thread; others that open files meanwhile get such numbers, too.
+// While an OwnFiles exists, files that this process opens get numbers from half the limit on (at
+// most 512). Its destructor notes those files that were opened since and are still open as the
+// library's. For one thread; files that other threads open meanwhile get such numbers, too.
 class OwnFiles {
  public:
   OwnFiles();
@@ -15,14 +15,14 @@ class OwnFiles {
   OwnFiles& operator=(const OwnFiles&) = delete;
 };
 
-// Opens a file to append to, as one of the library's files, once. Returns its number, or -1.
+// Opens a file for appending, once, as one of the library's files. Returns its number, or -1.
 int open_own_file(const char* path);
 
-// Whether the library has this file open.
+// Whether `file` is the number of one of the library's files.
 bool is_own_file(int file);
-// The first of the library's files that has this number or a higher one; -1: there is none.
+// The lowest number of a library's file that is not below `file`; -1 if there is none.
 int next_own_file(int file);
-// In a forked child none of them is needed, except the one that open_own_file() has opened.
+// Called in a forked child, which needs none of these files but that of open_own_file().
 void forget_own_files();
 
 }  // namespace wherry::run

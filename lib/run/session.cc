@@ -22,7 +22,7 @@
 #include "run/own_files.h"
 #include "run/settings.h"
 
-// In libwherry_io, which is there only where Linux does not serve faults inside system calls.
+// From libwherry_io, which is loaded only where Linux does not serve faults inside system calls.
 extern "C" [[gnu::weak]] bool wherry_io_prepares();
 extern "C" [[gnu::weak]] unsigned long wherry_io_refused_calls();
 
@@ -48,13 +48,13 @@ std::atomic<std::uint64_t> forks{0};
 std::atomic<std::uint64_t> fork_bytes{0};
 [[gnu::tls_model("initial-exec")]] thread_local bool has_context = false;
 
-// A child of the program would replace the program's trace.
+// Keeps a child of the program from replacing the program's trace.
 void leave_trace_to_the_program() {
   if (!settings()->records_children) ::unsetenv("WHERRY_TRACE");
 }
 
-// Opened when this library is loaded: later the program may have changed its root directory, or
-// given up its rights to files. -1: there is none.
+// Opened when this library is loaded, because later the program may have changed its root
+// directory, or given up its rights to files. -1 if there is none.
 int reports_file = -1;
 
 void open_reports() {
@@ -62,12 +62,12 @@ void open_reports() {
     reports_file = open_own_file(settings()->reports.c_str());
 }
 
-// Appends a line, which may be one of several of this process: a JSON object. Another process may
-// have had no space for the end of its line.
+// Appends a JSON object in a line of its own; a process may write several. The line begins with a
+// newline, because another process may have had no space for the end of its line.
 void report(const std::string& members) {
   const std::string line = "\n{\"process\":" + std::to_string(::getpid()) + "," + members + "}";
   const off_t end = ::lseek(reports_file, 0, SEEK_END);
-  // A signal would end the program if the file may not be so long.
+  // If the file may not be so long, a signal would end the program.
   if (end < 0 || !impl::may_write_to(static_cast<std::uint64_t>(end) + line.size())) return;
   (void)!::write(reports_file, line.data(), line.size());
 }
@@ -77,8 +77,8 @@ void complain(const char* why) {
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
-// Whether Linux finds memory that is elsewhere in system calls of the program. The tool has
-// preloaded libwherry_io where it does not, but the program may have given up its privileges since.
+// Whether Linux serves faults inside system calls of the program. If it did not, the tool has
+// preloaded libwherry_io; but the program may have given up its privileges since.
 bool serves_system_calls() {
   if (!impl::environment("WHERRY_TRAP").empty()) return true;  // the user accepts what that means
   CUdeviceptr memory = 0;
@@ -93,10 +93,10 @@ bool serves_system_calls() {
   return served;
 }
 
-// Whether the program's system calls are right with managed memory.
+// Whether the program's system calls work with managed memory.
 bool may_manage() {
   if (!wherry_io_loaded() || !::wherry_io_prepares()) return serves_system_calls();
-  // The C library's buffers would be in the program's mappings.
+  // With an allocator of its own, the C library's buffers would be in its managed mappings.
   if (program_malloc() == Malloc::before_this_library) {
     complain(
         "it has an allocator of its own, from which the C library gets memory that it passes "
@@ -124,13 +124,14 @@ bool start() {
   const OwnCalls own;
   open_reports();  // there may have been no free number before
   const bool started = try_to_start();
-  // If there is no further line, the process has ended without its exit handlers. Without a start
-  // the tool shall not take it for one without large allocations; the library has printed why.
+  // If no further line follows, the process has ended without its exit handlers. If the library did
+  // not start, the tool must not take the process for one without large allocations; the library
+  // has printed why.
   report(started ? "\"started\":1" : "\"not_started\":1");
   return started;
 }
 
-// For a string in JSON.
+// Escapes a string for JSON.
 std::string escaped(const char* text) {
   std::string result;
   for (; *text != '\0'; ++text) {
@@ -140,7 +141,7 @@ std::string escaped(const char* text) {
   return result;
 }
 
-// The tool adds up the numbers of all processes.
+// Reports this process's counts. The tool adds up those of all processes.
 void report_counts() {
   const OwnCalls own;
   wherryStats stats{};
@@ -176,8 +177,8 @@ void report_counts() {
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
-  // Later the program may hold its allocator's lock whenever it calls mmap, and the C library,
-  // which the start needs, allocates from that allocator.
+  // Such an allocator may hold its lock whenever it calls mmap, and the start needs the C library,
+  // which allocates from that allocator. So the library starts now.
   if (program_malloc() != Malloc::of_c_library) (void)is_running();
 }
 
@@ -213,8 +214,8 @@ bool use_context() {
 void become_child() {
   is_forked_child = true;
   forget_own_files();
-  // Where the library had not begun to start, the child has nothing of it, and may start its own:
-  // daemons, and programs whose work is done by forked processes.
+  // If the library had not begun to start, the child has nothing of it, and may start its own. This
+  // serves daemons, and programs whose forked processes do the work.
   if (state.load() != State::loaded) state = State::off;
 }
 

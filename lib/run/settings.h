@@ -1,5 +1,5 @@
-// What `wherry run` tells this library, in the variable WHERRY_RUN: parts NAME=VALUE, separated by
-// semicolons. The tool has checked them; parts that are unknown or wrong are ignored.
+// What `wherry run` tells this library in the variable WHERRY_RUN: parts NAME=VALUE, separated by
+// semicolons. The tool has checked them; unknown or wrong parts are ignored.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 namespace wherry::run {
 
 struct Settings {
-  std::size_t min_bytes = std::size_t{1} << 20;  // min: what is smaller is left alone
+  std::size_t min_bytes = std::size_t{1} << 20;  // min: smaller requests are left alone
   std::string attach;                            // attach: see attachment.h
   std::string reports;                           // reports: the file for reports; empty: none
   pid_t tool = 0;                                // tool: the process of `wherry run`
@@ -19,8 +19,8 @@ struct Settings {
 
 // Reads the settings. Call it once, before the program has threads.
 void read_settings();
-// The settings of this process. Null: read_settings() was not called yet (constructors of other
-// libraries allocate memory, too), or the process was not started by `wherry run`.
+// Returns this process's settings, or null if `wherry run` did not start it, or read_settings() was
+// not called yet (constructors of other libraries allocate memory, too).
 const Settings* settings();
 
 }  // namespace wherry::run

@@ -1,7 +1,7 @@
 // pthread_create: each new thread of the program attaches itself to the device that the rules say
 // (attachment.h), and each thread that the library creates is marked as its own. A stack that the
 // program provides becomes ordinary memory: the C library writes to it in a forked child before any
-// fork handler runs, and waits there for the thread's end in a way that Linux finds by the page.
+// fork handler runs, and waits there for the thread's end by a futex that Linux finds by the page.
 #include <pthread.h>
 
 #include <atomic>
@@ -32,7 +32,7 @@ std::atomic<unsigned> threads_created{0};
 void keep_stack_private(const pthread_attr_t& attributes) {
   void* stack = nullptr;
   std::size_t bytes = 0;
-  // Without a stack the C library answers an address that wraps.
+  // If no stack is set, the C library returns an address whose end wraps.
   const auto start = [&] { return reinterpret_cast<std::uintptr_t>(stack); };
   if (::pthread_attr_getstack(&attributes, &stack, &bytes) == 0 && start() + bytes > start())
     keep_private(stack, bytes);

@@ -53,7 +53,7 @@ void AudienceRegistry::exclude(unsigned audience, int device) {
     coherent_admitted_[audience] &= ~p.bit();
     if (coherent_admitted_[audience] != 0) return;
   }
-  // First, so that no fault handler enters a mapping after those that there are were taken back.
+  // Excluded first, so that no fault handler enters a mapping after take_back() removed all.
   parts_.audiences.exclude(audience, sharing(p));
   // A process that has ended has no mappings, and the next one starts without any.
   const auto has_ended = [&] {
@@ -62,7 +62,7 @@ void AudienceRegistry::exclude(unsigned audience, int device) {
     return poll_descriptors(std::span(&ended, 1), 0) > 0;
   };
   const Processor table = is_coherent ? Processor::host() : p;
-  // The last look is for a process that was ending during the first one.
+  // The second has_ended() is for a process that was ending during the first.
   if (!has_ended() && !parts_.effects.take_back(parts_.address_space.pages_for(audience), table) &&
       !has_ended())
     log_line("device {} still has mappings of memory that it may not access any more", device);

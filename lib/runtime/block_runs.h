@@ -1,4 +1,4 @@
-// Pages block by block: locks and page states are per block.
+// Walks spans block by block: locks and page states are per block.
 #pragma once
 
 #include "base/page_mask.h"
@@ -6,7 +6,7 @@
 namespace wherry::impl {
 
 // Calls f(BlockIndex, PageRun) for the part of the span in each block, in order, until f returns
-// false. Returns whether it never did.
+// false. Returns true if f never did.
 template <typename F>
 bool for_each_run(PageSpan pages, const F& f) {
   for (PageSpan left = pages; !left.empty();) {

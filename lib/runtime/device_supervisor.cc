@@ -12,7 +12,7 @@ DeviceSupervisor::DeviceSupervisor(const Parts& parts)
     : parts_(parts), processes_(static_cast<std::size_t>(parts.options.device_count())) {}
 
 std::shared_ptr<DeviceProcess> DeviceSupervisor::fork(DeviceProcessOptions options) {
-  // A signal handler of the application that forks would wait for the end of this fork.
+  // If a signal handler of the application forked now, it would wait for the end of this fork.
   const SignalBlock no_signals;
   parts_.adopted.before_fork();
   try {
@@ -74,7 +74,7 @@ std::shared_ptr<DeviceProcess> DeviceSupervisor::process(int device) const {
 void DeviceSupervisor::restart(int device) {
   if (parts_.options.is_coherent(device)) return;
   const Processor p = Processor::device(device);
-  // The old process's mappings are real while it runs. So it ends before the trap forgets it.
+  // The old process can use its mappings while it runs. So it ends before the trap forgets it.
   process(device)->stop();
   const LockGuard guard(lock);
   daemon_->listen(p, nullptr);
@@ -122,7 +122,7 @@ bool DeviceSupervisor::load_module(const std::string& module, std::uintptr_t add
   bool all = true;
   for (std::size_t device = 0; device < processes_.size(); ++device) {
     const auto& process = processes_[device];
-    if (!process) continue;  // it will inherit the module, or is coherent
+    if (!process) continue;  // the next process inherits it; a coherent device has it
     const auto why = process->adopt_module(address);
     if (!why) continue;
     log_line("{} cannot run on device {} before that is reset: {}", module, device, *why);

@@ -1,6 +1,6 @@
-// The device processes. Forks one for each isolated device, replaces one that has ended or is
+// Owns the device processes: forks one for each isolated device, replaces one that has ended or is
 // reset, and ends all of them with the program. Repeats three changes of the host in every device
-// process: more of the arena is open, a module is loaded, managed variables are placed.
+// process: it opens more of the arena, loads a module, or places managed variables.
 //
 // Threads: the thread that starts the library calls fork_all(), before the library has threads of
 // its own. After that any thread may call. A thread holds `lock` (LockOrder::arena) while it forks,
@@ -48,31 +48,32 @@ class DeviceSupervisor {
   explicit DeviceSupervisor(const Parts& parts);
 
   // Forks a process for each isolated device. Returns where each device's faults are to be read;
-  // null for a coherent device, whose faults are the host's. Called once. Throws std::system_error.
+  // null for a coherent device, whose threads fault as the host's do. Called once. Throws
+  // std::system_error.
   std::vector<std::shared_ptr<const FaultSource>> fork_all() EXCLUDES(lock);
   // Starts the devices' workers. The daemon, which listens to the devices' faults already and
   // outlives this, is told when a process is replaced. Called once, after fork_all() and before
   // other threads know of this object. Throws std::system_error.
   void run(FaultDaemon& daemon) EXCLUDES(lock);
 
-  // The device's process; another object after restart(). Null before fork_all() has returned, and
+  // The device's process, a new object after restart(). Null before fork_all() has returned, and
   // for a coherent device.
   std::shared_ptr<DeviceProcess> process(int device) const EXCLUDES(lock);
   // Ends the device's process if it still runs, and starts a new one. Managed memory keeps its
-  // contents. Nothing is done for a coherent device. Requires: no thread posts launches to the old
+  // contents. Does nothing for a coherent device. Requires: no thread posts launches to the old
   // process any more. Throws std::system_error.
   void restart(int device) EXCLUDES(lock);
   // At the program's end: ends and reaps all device processes. None starts after that. Takes no
   // lock but that of `live`, since any thread may have called exit().
   void end_all() { parts_.live.end_all(); }
 
-  // Opens these pages of the arena in every process (trap/pool_view.h), and in the pools' aliases.
-  // Returns false if Linux refuses, or a device does not answer.
+  // Opens these pages of the arena, before any of them exists, in every process (trap/pool_view.h)
+  // and in the pools' aliases. Returns false if Linux refuses, or a device does not answer.
   [[nodiscard]] bool open_arena(PageSpan needed) EXCLUDES(lock);
   // Loads the module of this address at the same place in all devices; `module` is its name in log
   // lines. Returns false if some device cannot have it; the log says why.
   [[nodiscard]] bool load_module(const std::string& module, std::uintptr_t address) EXCLUDES(lock);
-  // Maps the pages that the layout has gained in all devices, from their own pools. Ends a device
+  // Maps these pages of managed variables in all devices, from their own pools. Ends a device
   // process that cannot map them.
   void show(const PlacedPages& placed) REQUIRES(lock);
 
@@ -85,7 +86,7 @@ class DeviceSupervisor {
     return processes_[static_cast<std::size_t>(device)];
   }
   std::shared_ptr<DeviceProcess> fork(DeviceProcessOptions options);
-  // See open_arena(). `closed`: pages that are not open yet.
+  // Opens the pages, of which none is open yet, for open_arena().
   bool open(PageSpan closed) REQUIRES(lock);
   // Forks a process for the device and returns where its faults are to be read.
   std::shared_ptr<const FaultSource> start(int device) REQUIRES(lock);

@@ -20,7 +20,7 @@ void ForkHooks::after_in_child() {
   forget_recording();
   adopted().after_fork_in_child();
   variables_.copy_in_forked_child();
-  // Last: the copies are read from the pools' files.
+  // Closed last: the copies are read from the pools' files.
   close_own_descriptors();
 }
 

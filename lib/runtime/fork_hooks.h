@@ -1,9 +1,9 @@
-// What happens around fork() of the application: it gives the child private copies of memory that
-// this library turned into shared mappings, and nothing that would keep the parent's resources
+// Runs before and after the application's fork(): gives the child private copies of memory that
+// this library turned into shared mappings, and closes what would keep the parent's resources
 // alive.
 //
 // The thread that forks calls before() and after() in the parent, after_in_child() in the child,
-// which has only this thread. No lock is held from before() to after(): the application's own
+// which has only this thread. No lock is held from before() to after(): the application's own fork
 // handlers may take locks.
 #pragma once
 

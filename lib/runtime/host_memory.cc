@@ -34,7 +34,7 @@ Annex::Window HostMemory::window_at(std::uintptr_t address, const HostRange& ran
 }
 
 std::optional<HostRange> HostMemory::reserve(std::size_t bytes, bool apart) {
-  // Chunks of its own for what has two addresses, so that it has the same place in both.
+  // Memory with two addresses takes whole chunks, so that it has the same place in both.
   const std::size_t reserved = apart ? round_up(bytes, block_size) : bytes;
   const auto base = annex_.reserve(reserved);
   if (!base) return std::nullopt;

@@ -15,7 +15,7 @@
 namespace wherry::impl {
 namespace {
 
-// For any number of bytes, without an overflow.
+// Rounds up. Does not overflow for any number of bytes.
 std::uint64_t pages_of(std::size_t bytes) {
   return bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
 }
@@ -59,7 +59,7 @@ std::optional<Allocation> ManagedHeap::reserve_device(std::size_t bytes, Ownersh
     parts_.advice.enter_pin(allocation->pages());
     return allocation;
   } catch (const std::bad_alloc&) {
-    // The caller treats it as a full pool.
+    // The caller treats nullopt as a full pool.
     free(address_of(*allocation));
     return std::nullopt;
   }
@@ -103,7 +103,7 @@ bool ManagedHeap::free(std::uintptr_t address) {
 
 void ManagedHeap::free_device(std::uintptr_t address) {
   const auto allocation = parts_.address_space.find(*offset_of(address));
-  // First: as soon as it is kept another thread may allocate it.
+  // Recorded before keep(): then another thread may allocate the memory.
   record_free(address, *allocation);
   parts_.status.forget_names(address, allocation->bytes);
   const int device = allocation->owner.device->ordinal();
@@ -120,8 +120,8 @@ bool ManagedHeap::give_up_spare(int device) {
 bool ManagedHeap::remove(std::uintptr_t address, bool is_known_free) {
   const auto offset = offset_of(address);
   if (!offset) return false;
-  // A small allocation takes a few locks for a moment. Blocking signals for each of them would take
-  // half of the time.
+  // To free a small allocation takes a few locks for a moment. Blocking signals for each of them,
+  // not once for all, would take half of the time.
   std::optional<BlockedSignals> once(std::in_place);
   std::optional<Allocation> allocation;
   {

@@ -1,11 +1,12 @@
 // The program's allocations in the arena: managed memory, and memory of one device. Places them,
 // frees them with all their pages, and answers which allocation an address belongs to. Also
-// allocates host memory that devices map (HostMemory), because it takes pages of the same pools.
+// allocates host memory that devices map (HostMemory), because it takes capacity of the host's
+// pool.
 //
-// Any thread may call. The heap has no lock of its own: AddressSpace serializes what is allocated
-// where, and free() holds ProgramAdvice's lock exclusively until the allocation has left the live
-// ones and its advice is gone. Placing and finding take DeviceSupervisor's lock (to open the arena)
-// and the locks of ModuleVariables. Offsets and sizes are bytes.
+// Any thread may call. The heap's own lock guards only `held_`: AddressSpace serializes what is
+// allocated where, and free() holds ProgramAdvice's lock exclusively until the allocation has left
+// the live ones and its advice is gone. Placing and finding take DeviceSupervisor's lock (to open
+// the arena) and the locks of ModuleVariables. Offsets and sizes are bytes.
 #pragma once
 
 #include <atomic>
@@ -72,48 +73,48 @@ class ManagedHeap {
   // hold what the program left in memory that it freed. Returns nullopt if they do not fit.
   std::optional<Allocation> allocate_device(std::size_t bytes, Ownership owner)
       EXCLUDES(parts_.devices.lock, parts_.advice.lock);
-  // The same in two steps, for owners that need the pages later: the first one promises the pages
-  // to the owner, the second one creates some of them. create_device() returns false if they cannot
-  // all be had.
+  // allocate_device() in two steps, for owners that need the pages later: reserve_device() promises
+  // the pages to the owner, create_device() creates some of them. create_device() returns false if
+  // it cannot create all.
   std::optional<Allocation> reserve_device(std::size_t bytes, Ownership owner)
       EXCLUDES(parts_.devices.lock, parts_.advice.lock);
   [[nodiscard]] bool create_device(std::uintptr_t address, std::size_t bytes, int device);
   // Frees the allocation that starts at `address`: its pages have left every pool when this
-  // returns, but for pages of a huge page that somebody outside the library holds. Those stay
-  // accounted, and free_held() frees them; their addresses are not given out before. Returns false
+  // returns, except pages of a huge page that somebody outside the library holds. free_held() frees
+  // those later; until then they count as used, and their addresses are not reused. Returns false
   // if no allocation starts there, or if it is a variable of a module. Requires: no kernel that may
   // access it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
-  // Frees memory of a device that does not belong to a pool. It may keep its pages for the next
-  // allocation (SpareMemory). Requires as free().
+  // Frees device memory of no memory pool. Its pages may be kept for the next allocation
+  // (SpareMemory). Requires: no kernel that may access it is running or queued.
   void free_device(std::uintptr_t address) EXCLUDES(parts_.advice.lock);
   // Frees what free_device() kept in the device's pool. Returns whether there was any.
   bool give_up_spare(int device) EXCLUDES(parts_.advice.lock);
-  // Frees what free() could not free. Returns true if nothing is left to free. Waits for nobody.
+  // Frees the held pages that free() could not. Returns true if none are left. Waits for nobody.
   bool free_held() EXCLUDES(held_lock_);
   std::size_t spare_bytes(int device) const { return parts_.spare.pages(device) * page_size; }
 
   // Allocates host memory that every device maps, too (host_memory.h), and promises its pages of
   // the host's pool. Returns nullopt if they do not fit.
   std::optional<HostRange> allocate_host(std::size_t bytes, bool apart);
-  // Requires: nothing uses it any more.
+  // Frees host memory. Requires: nothing uses it.
   void free_host(const HostRange& range);
 
-  // Creates those of the pages that are absent, at p; evicts others for them. Returns false if they
-  // do not all fit; some may have been created then. Requires: the caller keeps the allocation from
-  // being freed.
+  // Creates the absent ones of these pages in p's pool, and evicts other pages for them. Returns
+  // false if they do not all fit; some may have been created then. Requires: the caller keeps the
+  // allocation from being freed.
   [[nodiscard]] bool create_pages(PageSpan pages, Processor p);
 
   // ---- What lies at an address
 
-  // The live allocation that contains the address. Adopts variables of new modules first if nothing
-  // else explains the address.
+  // The live allocation that contains the address. If the address is unknown, first makes the
+  // managed variables of newly loaded modules managed memory.
   std::optional<Allocation> find(std::uintptr_t address) EXCLUDES(parts_.devices.lock);
-  // The record of what contains the address, which may be any memory that the API knows. Adopts
+  // The API's record of the memory that contains the address, which may be of any kind. Adopts new
   // variables as find() does.
   std::optional<MemoryRecord> find_record(std::uintptr_t address) EXCLUDES(parts_.devices.lock);
-  // The offset of the byte in every pool; nullopt if the address is outside the arena. It need not
-  // be allocated.
+  // The offset of the byte in every pool; nullopt if it lies outside the arena, or in variables
+  // that are being adopted. It need not be allocated.
   std::optional<std::uint64_t> offset_of(std::uintptr_t address) const;
   std::uintptr_t address_of(const Allocation& allocation) const {
     return parts_.layout.address_of(allocation.pages().first);
@@ -127,7 +128,7 @@ class ManagedHeap {
     return parts_.address_space.attach_flags(allocation);
   }
 
-  // Where a device's own memory lies: in its pool, at this offset.
+  // The place of device memory: a file of the device's pool, and the offset there.
   struct FilePlace {
     int fd = -1;
     std::uint64_t offset = 0;
@@ -141,7 +142,7 @@ class ManagedHeap {
   // Finds addresses for an allocation whose pages have been claimed, and opens the arena there.
   std::optional<Allocation> place(std::size_t bytes, unsigned flags, Ownership owner)
       EXCLUDES(parts_.devices.lock);
-  // Removes the allocation with its pages. False: none begins there.
+  // Removes the allocation with its pages. Returns false if none starts there.
   bool remove(std::uintptr_t address, bool is_known_free) EXCLUDES(parts_.advice.lock);
 
   // Frees the allocation's pages and lets its addresses be used again. Returns false if some pages
@@ -150,7 +151,7 @@ class ManagedHeap {
 
   const Parts parts_;
   Mutex held_lock_{LockOrder::held_memory};
-  // What the program has freed, and of which pages are held.
+  // Allocations that the program has freed, but of which pages are held.
   std::vector<Allocation> held_ GUARDED_BY(held_lock_);
   std::atomic<bool> has_held_{false};
 };

@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-// Whether the file has the page, as Linux says.
+// Whether the pool's files hold the page, according to Linux.
 bool holds(const SparsePoolFile& pool, PageIndex page) {
   const std::uint64_t start = offset_of(page);
   return pool.file().first_data(start, start + page_size) == start;
@@ -28,9 +28,9 @@ bool ModuleVariables::adopt_new() {
     if (!sections_.may_have_new()) return true;
     search = sections_;
   }
-  // Not under the lock: the search waits for the dynamic loader, which may be running a constructor
-  // that waits for this library. If two threads find the same sections, the second one finds them
-  // adopted below.
+  // The lock is not held during the search, which waits for the dynamic loader, and that may be
+  // running a constructor that waits for this library. If two threads find the same sections, the
+  // second one finds them adopted below.
   const auto sections = search.take_new();
   const LockGuard guard(lock_);
   sections_ = std::move(search);
@@ -49,7 +49,7 @@ ModuleVariables::ShareResult ModuleVariables::share_module(const std::string& na
   }
   const auto sections = all_variables ? search.take_module(address) : search.take_new();
   const LockGuard guard(lock_);
-  // Before the variables are adopted: devices copy the module as it is here, with its variables.
+  // Before the variables are adopted, because devices copy the module with them from this process.
   if (!parts_.devices.load_module(name, address)) return ShareResult::refused;
   sections_ = std::move(search);
   return adopt_all(sections) ? ShareResult::done : ShareResult::no_space;

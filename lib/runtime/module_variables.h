@@ -3,9 +3,8 @@
 // and mapped from there at the addresses that the variables have. The modules themselves know
 // nothing of this library.
 //
-// Variables are adopted when something asks about memory that nothing else explains, because
-// dlopen() does not tell the library of new modules. They stay managed memory until the process
-// ends.
+// Variables are adopted when the library is asked about an address that it does not know, because
+// dlopen() does not tell it of new modules. They stay managed memory until the process ends.
 //
 // Any thread may call. `lock_` (LockOrder::sections) lets one thread adopt at a time;
 // DeviceSupervisor's lock is taken inside it, so that no device starts while the arena's layout
@@ -87,7 +86,7 @@ class ModuleVariables {
   // The parts of the range that the arena's layout does not contain.
   std::vector<AddressRange> not_placed(AddressRange range) const;
   // Copies the bytes at the stretch's address into the host's pool. Returns false if not all of
-  // them fit; none is there then.
+  // them fit; then the pool gets none.
   bool fill_host_pool(const PlacedPages& placed) REQUIRES(parts_.devices.lock);
   void leave_host_pool(const PlacedPages& placed) REQUIRES(parts_.devices.lock);
   // Maps the pages from the host's pool, which holds all of them. Throws std::system_error; nothing
@@ -106,8 +105,8 @@ class ModuleVariables {
   const Parts parts_;
   Mutex lock_{LockOrder::sections};
   ManagedSections sections_ GUARDED_BY(lock_);
-  // The first page of the stretch that is being adopted, beyond which no page is in use; no_page:
-  // none is being adopted.
+  // The first page of the stretch that is being adopted, beyond which no page is in use; no_page
+  // while none is being adopted.
   std::atomic<PageIndex> hidden_from_{no_page};
 };
 

@@ -49,7 +49,7 @@ OrdinaryUse::Result OrdinaryUse::save_pages(PageSpan pages, int fd, std::uint64_
           present = PageMask::of(run) - block.state.absent();
           parts_.engine.read(block, run, contents.data());
         }
-        // The file may be slow.
+        // Without the block's lock, because the file may be slow.
         for (const PageRun part : runs_of(present)) {
           const std::size_t bytes = part.count * page_size;
           const std::span<const std::byte> source(
@@ -76,8 +76,9 @@ OrdinaryUse::Result OrdinaryUse::make_private(std::uintptr_t address) {
     if (has_pins(found->pages())) return Result::pinned;
     try {
       own.emplace(found->pages().count * page_size, -1, 0);
-      // Linux then merges the parts at their new place into one mapping, as it would be without the
-      // library; a mapping that has never had a page takes on its new place as its origin.
+      // With a page, all parts keep one origin when they move, and Linux merges them into one
+      // mapping, as it would be without the library. A mapping that never had a page takes its new
+      // place as origin.
       *const_cast<volatile std::byte*>(own->data()) = std::byte{0};
     } catch (const std::system_error&) {
       return Result::no_memory;
@@ -108,8 +109,8 @@ void OrdinaryUse::make_private(BlockIndex index, PageRun run, Substitute& own) {
   const Processor host = Processor::host();
   const PageSpan span = span_of(index, run);
   Block& state = parts_.blocks.at(index);
-  // A sample that has chosen a page would drop its entry from the page table: of shared memory that
-  // drops no data, of private memory it does.
+  // Keeps out samples of accesses: a sample drops a page from the page table, which loses no data
+  // of shared memory, but those of private memory.
   const LockGuard gate(parts_.gate.lock);
   const ViewSwitcher::Pause pause(parts_.switcher, host);
   const bool done = retry_incomplete([&] {
@@ -122,7 +123,7 @@ void OrdinaryUse::make_private(BlockIndex index, PageRun run, Substitute& own) {
             own.move_to(parts_.layout.address_of(span.first), span.bytes(), Access::write))
       return error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory;
     (void)parts_.engine.release(block, run);
-    // A later change of the host's view would replace the private memory.
+    // Ends remote mappings: a later change of the host's view would replace the private memory.
     for (const PageRun part : runs_of(PageMask::of(run) & block.state.foreign(host))) {
       block.state.switch_begun(host, part);
       block.state.switched(host, part, host);

@@ -1,9 +1,9 @@
-// What programs do with ordinary memory, and a library that hands out managed memory in its place
-// (lib/run) must do for them: pages are given up and read as zeros afterwards (madvise), contents
-// are saved for a forked child, and an allocation becomes private memory, on which Linux does
-// whatever the program asks (mprotect, mremap, mlock, ...).
+// Operations on managed memory that a library (lib/run) hands out in place of ordinary memory, for
+// programs that use it as such: gives up pages, which then read as zeros (madvise), saves contents
+// for a forked child, and turns an allocation into private memory, on which Linux does whatever the
+// program asks (mprotect, mremap, mlock, ...).
 //
-// Any thread may call, but none that answers faults.
+// Any thread may call, except those that answer faults.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class OrdinaryUse {
 
  private:
   bool has_pins(PageSpan pages) const;
-  // Copies the run to `own`, moves that to its place, and empties the pools.
+  // Copies the run to `own`, maps `own` in its place, and frees its pages in the pools.
   void make_private(BlockIndex index, PageRun run, Substitute& own) EXCLUDES(parts_.gate.lock);
 
   const Parts parts_;

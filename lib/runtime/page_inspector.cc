@@ -34,7 +34,7 @@ std::optional<PageWhereabouts> PageInspector::page_whereabouts(std::uintptr_t ad
   const BlockIndex index = block_of(page);
   Block* const state = parts_.blocks.find(index);
   if (state == nullptr) return answer;
-  // Not while the page is in flight: it may have left the pool that the page state names.
+  // Waits while the page is in flight: it may have left the pool that the page state names.
   lock_at_rest(parts_.engine.transfers(), index, *state, {in_block, 1});
   const LockedBlock block(index, *state, std::adopt_lock);
   answer.resident = block.state.residents(in_block);
@@ -47,7 +47,7 @@ std::optional<PageWhereabouts> PageInspector::page_whereabouts(std::uintptr_t ad
   if (answer.resident != 0) {
     const Processor owner{std::countr_zero(answer.resident)};
     const std::byte* alias = parts_.engine.at(owner).file.alias(page);
-    // Linux tells the node only of pages that this process maps: the read maps it in the alias.
+    // Linux tells the node only of pages that this process maps: this read maps it in the alias.
     [[maybe_unused]] const volatile std::byte looked =
         *const_cast<const volatile std::byte*>(alias);
     answer.node = node_of(alias);

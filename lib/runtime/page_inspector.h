@@ -1,6 +1,6 @@
 // Answers questions about pages for the program and its tools: where a page is, why it is there,
-// and what has been counted since the start. Changes nothing. Any thread; takes the lock of the
-// page's block, and waits while the page is in flight.
+// and what has been counted since the start. Changes nothing. Any thread may call. Takes the lock
+// of the page's block; waits while the page moves.
 #pragma once
 
 #include <wherry/wherry.h>
@@ -49,8 +49,8 @@ class PageInspector {
 
   // Where the page is that contains the address; nullopt if no live allocation contains it.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
-  // The same, with the page's advice and at most so many of the latest decisions. Throws
-  // std::bad_alloc.
+  // Where the page is, its advice, and at most so many of the latest decisions; nullopt if it is in
+  // no live allocation. Throws std::bad_alloc.
   std::optional<PageExplanation> explain(std::uintptr_t address, std::size_t decisions_max);
   wherryStats stats() const;
 

@@ -54,7 +54,7 @@ bool Pinning::settle(PageSpan pages) {
 }
 
 Pinning::Result Pinning::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages) {
-  // Held to the end, because pages are created, and those of a freed allocation must not be.
+  // Held to the end, so that no page is created for an allocation that is freed meanwhile.
   const ReadGuard guard(parts_.advice.lock);
   if (!parts_.advice.is_managed(pages)) return Result::not_managed;
   std::vector<PageSpan> fresh;
@@ -63,7 +63,7 @@ Pinning::Result Pinning::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages)
     return true;
   });
   separate(pages);
-  // Before they are settled: from here on no fault, eviction or prefetch moves them.
+  // Entered before settle(): from here on no fault, eviction or prefetch moves the pages.
   parts_.advice.enter_pin(pages);
   parts_.gate.wait_for_background();
   if (settle(pages)) {

@@ -2,8 +2,8 @@
 // in the pool where they are, so that third parties may read and write them there.
 //
 // Any thread may call. pin() holds ProgramAdvice's lock shared to the end, so that the allocation
-// stays live; it may wait for pages that are in flight, and evicts others for pages that are
-// absent.
+// stays live; it may wait for pages that are in flight, and evicts other pages to create absent
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -54,12 +54,12 @@ class Pinning {
     PageSpan pages;
     int fd;
   };
-  // Where the pages are, in order. Requires: they all exist and cannot move.
+  // The files that hold the pages, in order. Requires: all pages exist and cannot move.
   std::vector<Extent> locate(PageSpan pages) const;
 
  private:
-  // So that other pages can move while third parties hold the pinned ones, these share no huge page
-  // with others, where that is possible at once.
+  // Splits huge pages that contain some of these pages and others, where that is possible at once,
+  // so that the others can move while third parties hold the pinned ones.
   void separate(PageSpan pages) REQUIRES_SHARED(parts_.advice.lock);
   // Leaves one copy of each pinned page, and creates the absent ones where an access of the host
   // would create them. Returns false if they do not fit.

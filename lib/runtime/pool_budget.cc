@@ -46,7 +46,7 @@ bool PoolBudget::reserve(Processor p, std::uint64_t pages) {
 bool PoolBudget::reserve_on_host(std::uint64_t pages) {
   if (!engine_.at(Processor::host()).capacity.try_reserve(pages)) return false;
   host_pages_.fetch_add(pages);
-  // Managed memory keeps what was promised to it.
+  // Fails if the pools could no longer hold all promised managed memory.
   if (options_.topology.host_capacity == 0 || managed_pages_.load() <= managed_pages_max())
     return true;
   release(Processor::host(), pages);
@@ -56,7 +56,7 @@ bool PoolBudget::reserve_on_host(std::uint64_t pages) {
 bool PoolBudget::reserve_on_device(Processor p, std::uint64_t pages) {
   if (!claim_device(p, pages)) return false;
   Reservation reservation;
-  // In steps of a block, each with a limit of its own on how long it waits.
+  // Grows by one block at a time. Each of these steps has its own time limit.
   while (reservation.pages() < pages) {
     if (grow(reservation, p, std::min(pages, reservation.pages() + pages_per_block))) continue;
     device_pages(p).fetch_sub(pages);

@@ -6,8 +6,8 @@
 // Managed memory moves between pools: the pools together must hold all of it. The other kinds stay
 // in one pool, and what they take is lost to managed memory.
 //
-// Any thread. Counters are atomic; the budget has no lock. reserve() may wait for evictions, and is
-// not called under a block's lock.
+// Any thread may call. Counters are atomic; the budget has no lock. reserve() may wait for
+// evictions, and is not called under a block's lock.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ class PoolBudget {
   PoolBudget(const RuntimeOptions& options, PageEngine& engine, Evictor& evictor)
       : options_(options), engine_(engine), evictor_(evictor) {}
 
-  // How many pages of managed memory the pools hold together; the size of the arena where the
-  // host's pool has no limit.
+  // How many pages of managed memory the pools can hold together; if the host's pool has no limit,
+  // the size of the arena.
   std::uint64_t managed_pages_max() const;
 
   // Promises pages of a live allocation: managed, or of the device p. Returns false if they do not
@@ -48,7 +48,8 @@ class PoolBudget {
 
   // Bytes that p's pool may hold.
   std::size_t capacity_bytes(Processor p) const;
-  // Bytes of p's pool that are reserved: by pages that are there, and by some that are about to be.
+  // Bytes of p's pool that are reserved: by pages that it holds, and by pages that are about to
+  // come.
   std::size_t used_bytes(Processor p) const;
 
  private:

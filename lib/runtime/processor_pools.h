@@ -1,6 +1,6 @@
-// The pool of each processor: sparse files as large as the arena, in which the pages lie that
-// are resident at the processor. All of them exist from the beginning to the end. The set does not
-// change; any thread, no locks.
+// The pool of each processor: sparse files as large as the arena, with the pages that are resident
+// at the processor. The pools exist from the beginning to the end. The set does not change, so any
+// thread may call, without locks.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ class ProcessorPools {
   std::span<const std::unique_ptr<SparsePoolFile>> all() const { return pools_; }
   int count() const { return static_cast<int>(pools_.size()); }
   std::vector<PoolFiles> descriptors() const;
-  // Whether every pool lets blocks that are huge pages be mapped as such.
+  // Whether, in every pool, one page-table entry may map a block that is a huge page.
   bool map_huge_pages() const;
   // Whether the views of all pools may permit huge pages everywhere.
   bool views_permit_huge_pages() const;
 
-  // Has pages lie on their processors' nodes. Throws std::system_error. Requires: the pools are
-  // empty.
+  // Has Linux create pages on their processors' nodes. Throws std::system_error. Requires: the
+  // pools are empty.
   void place(const NodePlacement& placement) const;
 
  private:

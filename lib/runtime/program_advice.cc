@@ -35,7 +35,7 @@ bool ProgramAdvice::advise(PageSpan pages, const AdviceChange& change) {
 bool ProgramAdvice::begin_effects(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   record_advice(parts_.layout, pages, change);
-  // With one node there is nothing to choose.
+  // With one node there is no choice.
   if (parts_.topology.host_nodes.size() > 1 &&
       (change.kind == Kind::set_preferred || change.kind == Kind::unset_preferred)) {
     const bool on_node =

@@ -1,10 +1,10 @@
 // What the program says of its managed memory: advice (cuMemAdvise), where it asked pages to be
 // prefetched to, which pages it pinned. Enters advice and pins in the AdviceMap, which fault
-// handlers read, and starts what follows at once.
+// handlers read, and starts the changes that cannot wait for a fault.
 //
 // Any thread may call. `lock` (LockOrder::advising) keeps allocations alive: advice and pins are
 // entered while it is held shared, and ManagedHeap holds it exclusively while an allocation ends.
-// So nothing is said of pages that are free.
+// So free pages have no advice and no pins.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ class ProgramAdvice {
 
   // Whether these are pages of one live managed allocation.
   bool is_managed(PageSpan pages) const;
-  // What has been said of live pages. Free pages have no advice.
+  // The advice on live pages. Free pages have none.
   const AdviceMap& map() const { return parts_.map; }
   // Where the program last asked live pages to be prefetched to.
   const LastPrefetches& last_prefetches() const { return last_prefetches_; }
@@ -45,7 +45,8 @@ class ProgramAdvice {
   // or no longer, part of one live managed allocation. Throws std::bad_alloc; nothing has changed
   // then.
   bool advise(PageSpan pages, const AdviceChange& change) EXCLUDES(lock);
-  // Enters where the program asked the pages to be prefetched to. Returns and throws as advise().
+  // Enters where the program asked the pages to be prefetched to. Returns false if they are not
+  // part of one live managed allocation. Throws std::bad_alloc.
   bool note_prefetch(PageSpan pages, Location destination) EXCLUDES(lock);
 
   // Enters that the pages are pinned, or not. Throws std::bad_alloc; nothing has changed then.
@@ -54,16 +55,17 @@ class ProgramAdvice {
   void enter_pin(PageSpan pages) { parts_.map.change(pages, {AdviceChange::Kind::pinned, {}}); }
   void enter_unpin(PageSpan pages) { parts_.map.change(pages, {AdviceChange::Kind::unpinned, {}}); }
 
-  // The pages' allocation ends: removes all that was said of them.
+  // Removes all that was said of pages whose allocation ends.
   void forget(PageSpan pages) REQUIRES(lock);
 
   SharedMutex lock{LockOrder::advising};
 
  private:
-  // After advice was entered: does what it requires at once. Returns as AdviceEffects::apply().
+  // Does what newly entered advice requires at once. Returns true if wait_for_views() is to be
+  // called.
   bool begin_effects(PageSpan pages, const AdviceChange& change);
-  // New pages of the host's pool in this span are created on the node; nullopt: on any of the
-  // host's nodes.
+  // Has Linux create new pages of the host's pool in this span on the node; nullopt means any of
+  // the host's nodes.
   void place_on_host(PageSpan pages, std::optional<int> node);
 
   const Parts parts_;

@@ -1,5 +1,5 @@
-// For threads that wait until other threads finish with pages: spend what they reserved, complete a
-// transfer, or read the kernel's messages.
+// Retries for threads that wait until others are done with pages: have spent reserved capacity,
+// completed a transfer, or read Linux's fault messages.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ inline constexpr std::uint64_t retry_limit_ns = 10'000'000'000;
 inline constexpr auto retry_pause = std::chrono::microseconds(50);
 
 // Calls attempt() until it returns a status other than incomplete. Returns true if that is ok,
-// false if it is not, or if the limit has passed.
+// otherwise false; also false after retry_limit_ns.
 template <typename Attempt>
 bool retry_incomplete(const Attempt& attempt) {
   for (Patience patience(retry_limit_ns); !patience.is_over(); patience.note_wait()) {

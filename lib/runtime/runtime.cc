@@ -23,8 +23,8 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
   return policy;
 }
 
-// A quarter of each pool. Pools without watermarks keep none: no thread would notice that they need
-// the memory.
+// How many freed pages each pool keeps: a quarter of the pool. Pools without watermarks keep none,
+// because no thread would notice that they need the memory.
 SpareMemory::Limits spare_limits(const RuntimeOptions& options) {
   SpareMemory::Limits limits{};
   for (int device = 0; device < options.device_count(); ++device) {
@@ -102,7 +102,8 @@ void Runtime::make_engines() {
                                          /*keeps_entries=*/!options_.serves_system_calls());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options_.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
-  // Threads that evict at the same time do not wait for each other's writes to the host's pool.
+  // Numbers the evicting threads, so that they do not wait for each other's writes to the host's
+  // pool.
   const auto make_evicting = [this, made = std::make_shared<std::atomic<unsigned>>(0)] {
     return make_plain_backend(copy_method(made->fetch_add(1)));
   };
@@ -196,8 +197,8 @@ std::optional<int> Runtime::ordinal_of(int number) const {
 }
 
 std::unique_ptr<CopyBackend> Runtime::make_copy_backend(unsigned copier) const {
-  // Where each copier writes to a file of its own, it does so itself: a kernel thread that copies
-  // for it would need a CPU beside it.
+  // If each copier writes to its own file, it copies on its own thread: a kernel thread that copies
+  // for it would need a second CPU.
   if (options_.stripes().files() > 1) return make_plain_backend(copy_method(copier));
   return wrapped(impl::make_copy_backend(pools_.all(), copy_method(copier)));
 }

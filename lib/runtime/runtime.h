@@ -59,8 +59,9 @@
 
 namespace wherry::impl {
 
-// How many bytes of the program's memory may wait for their turn in streams, so that the calls that
-// copy them return at once. The usual sizes of such copies fit several times.
+// How many bytes of copies the library may buffer until their streams reach them, so that the calls
+// that copy from the program's memory return at once. The usual sizes of such copies fit several
+// times.
 inline constexpr std::size_t staging_bytes_max = std::size_t{32} << 20;
 
 class Runtime {
@@ -93,7 +94,7 @@ class Runtime {
   MemoryRecords& memory() { return memory_; }
   // Pages of the pools, promised to allocations or reserved for memory in files of its own.
   PoolBudget& budget() { return *budget_; }
-  // What other processes may read of this one.
+  // What this process shows to other processes (`wherry top`).
   StatusBoard& status() { return status_; }
   // Which processors may access devices' own memory.
   AudienceRegistry& audiences() { return *audiences_; }
@@ -102,7 +103,7 @@ class Runtime {
   HostMemory& host_memory() { return host_memory_; }
   Annex& annex() { return annex_; }
   const Annex& annex() const { return annex_; }
-  // Bytes of the program's memory that wait for their turn in a stream.
+  // Buffers for bytes that wait for their turn in a stream.
   StagingMemory& staging() { return staging_; }
 
   // ---- Where pages are, and what moves them
@@ -113,7 +114,7 @@ class Runtime {
   SystemMemory& system_memory() { return *system_memory_; }
   AdviceEffects& advice_effects() { return *effects_; }
   Pinning& pinning() { return *pinning_; }
-  // Managed memory in the place of ordinary memory.
+  // Managed memory that programs use as ordinary memory.
   OrdinaryUse& ordinary_use() { return *ordinary_use_; }
   Prefetcher& prefetcher() { return *prefetcher_; }
   CopyEngine& copy_engine() { return *copy_engine_; }
@@ -121,7 +122,7 @@ class Runtime {
   // Null without coherent devices, or where samples are turned off.
   UsageSampler* usage_sampler() { return usage_sampler_.get(); }
   PageInspector& inspector() { return *inspector_; }
-  // Which blocks left which pool, and for which processor.
+  // A log of which blocks left which pool, and for which processor.
   EvictionLog& evictions() { return evictor_->log(); }
 
   // ---- Processes and threads
@@ -146,9 +147,9 @@ class Runtime {
   std::unique_ptr<Trap> make_trap() const;
   Mapper& mapper(Processor p);
   std::unique_ptr<CopyBackend> make_copy_backend(unsigned copier) const;
-  // For threads that wait for the copy: evictions, small copies.
+  // Makes a backend for threads that wait for their copies: evictions, small copies.
   std::unique_ptr<CopyBackend> make_plain_backend(CopyMethod method) const;
-  // How one of several threads that copy at the same time does it.
+  // The method for one of several threads that copy at the same time.
   CopyMethod copy_method(unsigned thread) const;
   std::unique_ptr<CopyBackend> wrapped(std::unique_ptr<CopyBackend> backend) const;
   // Make the parts, in this order.
@@ -178,7 +179,7 @@ class Runtime {
   AdviceMap advice_map_;
   PinGate pin_gate_{advice_map_};
   std::vector<std::unique_ptr<ProcessorParts>> processors_;
-  // After the processors' parts: the device processes end before these are gone.
+  // Below the processors' parts, so that the device processes end before these parts do.
   std::unique_ptr<DeviceSupervisor> devices_;
   const std::unique_ptr<const Policy> policy_;
   std::unique_ptr<PageEngine> engine_;
@@ -202,7 +203,7 @@ class Runtime {
   std::unique_ptr<SpareMemory> spare_memory_;
   std::unique_ptr<ManagedHeap> heap_;
   std::unique_ptr<OrdinaryUse> ordinary_use_;
-  std::unique_ptr<BackgroundEvictor> background_evictor_;  // it has the heap give up spare memory
+  std::unique_ptr<BackgroundEvictor> background_evictor_;  // has heap_ free spare memory
   std::unique_ptr<Pinning> pinning_;
   std::unique_ptr<PageInspector> inspector_;
   std::unique_ptr<ForkHooks> fork_hooks_;

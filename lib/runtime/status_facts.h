@@ -1,4 +1,4 @@
-// What the status board says of this program that does not change.
+// The facts on the status board that do not change.
 #pragma once
 
 #include "machine/runtime_options.h"

@@ -101,8 +101,8 @@ std::vector<StretchMap<GivenPolicy>::Segment> SystemMemory::policies_for(
     const SystemPart& part) const {
   using Kind = GivenPolicy::Kind;
   std::vector<StretchMap<GivenPolicy>::Segment> all;
-  // Identity says enough of other memory. And a mark must not replace what the program chose for
-  // its threads.
+  // Only anonymous memory needs a mark: `identity` tells other memory apart. And a mark must not
+  // replace the policy that the program chose for its threads.
   bool is_marked = part.identity.kind == MemoryIdentity::Kind::anonymous;
   if (is_marked) {
     const auto threads = thread_policy();
@@ -131,7 +131,7 @@ void SystemMemory::set_policies(std::span<const SystemPart> parts) {
   try {
     for (const SystemPart& part : parts) set_policies_of(part);
   } catch (const std::bad_alloc&) {
-    // What was said is entered. Pages lie where they would lie without advice.
+    // The advice is entered, but pages lie where they would lie without it.
   }
 }
 
@@ -174,7 +174,7 @@ bool SystemMemory::is_replaceable(const MemoryPolicy& policy, const GivenPolicy&
   using Kind = MemoryPolicy::Kind;
   if (policy.kind == Kind::none || policy.kind == Kind::local) return true;
   if (policy.kind != Kind::prefers || given.kind != GivenPolicy::Kind::place) return false;
-  // Old kernels prefer only one of the nodes.
+  // Old Linux kernels keep only one of the preferred nodes.
   const std::vector<int> nodes = nodes_of(given.location);
   return std::ranges::all_of(
       policy.nodes, [&](int node) { return std::ranges::find(nodes, node) != nodes.end(); });

@@ -14,8 +14,8 @@
 namespace wherry::impl {
 namespace {
 
-// As many pages are worked on between two looks at the program's mappings, which take about as long
-// as moving some pages. Other jobs of the copier wait for that long.
+// The pages of a step. A step begins with a look at the program's mappings, which takes about as
+// long as moving some pages. Other jobs of the copier wait until the step ends.
 constexpr std::uint64_t pages_per_step = 2 * pages_per_block;
 
 AddressRange addresses_of(PageSpan pages) {
@@ -56,7 +56,7 @@ class CreationPlace {
     if (!policy || policy->kind == MemoryPolicy::Kind::none) {
       thread_.emplace(nodes);
     } else if (policy->kind == MemoryPolicy::Kind::local) {
-      // A mark (SystemMemory). It would override the thread's policy.
+      // A mark of SystemMemory, which would override the thread's policy.
       is_mark_replaced_ = set({MemoryPolicy::Kind::prefers, nodes});
     }
   }
@@ -89,7 +89,7 @@ std::vector<SystemPart> parts_of(std::string_view map, PageSpan span) {
   return parts;
 }
 
-// One step: some pages of one part.
+// A step: brings some pages of one part.
 class SystemPrefetcher::PrefetchTask final : public Copiers::Task {
  public:
   PrefetchTask(const SystemPrefetcher& prefetcher, const SystemPart& part,
@@ -117,7 +117,7 @@ class SystemPrefetcher::PrefetchTask final : public Copiers::Task {
 
 class SystemPrefetcher::PrefetchJob final : public Copiers::Job {
  public:
-  // Each prefetch has a part.
+  // Requires: each prefetch has a part.
   PrefetchJob(const SystemPrefetcher& prefetcher, std::vector<SystemPrefetch> prefetches,
               std::function<void()> done)
       : prefetcher_(prefetcher), prefetches_(std::move(prefetches)), done_(std::move(done)) {}
@@ -146,7 +146,7 @@ class SystemPrefetcher::PrefetchJob final : public Copiers::Job {
   const SystemPrefetcher& prefetcher_;
   const std::vector<SystemPrefetch> prefetches_;
   const std::function<void()> done_;
-  // The next step's place.
+  // Where the next step begins.
   std::size_t prefetch_ = 0;
   std::size_t part_ = 0;
   std::uint64_t done_pages_ = 0;

@@ -3,7 +3,7 @@
 // that cannot move stay, without an error; contents and access rights stay as they are.
 //
 // The program may unmap, replace, protect or fork the memory at any time. Each step looks again
-// which memory is there, and works only on that which was meant (MemoryIdentity).
+// which memory is there, and works only on the memory that was meant (MemoryIdentity).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace wherry::impl {
 
 struct SystemPrefetch {
   std::vector<SystemPart> parts;  // ascending
-  std::vector<int> nodes;         // to one of these; the best first; not empty
+  std::vector<int> nodes;         // destinations, the best first; not empty
 };
 
 // The program's memory in `span` as the text of /proc/self/maps shows it, in ascending order.
@@ -37,14 +37,14 @@ class SystemPrefetcher {
   class PrefetchJob;
   class PrefetchTask;
 
-  // One step of a prefetch.
+  // A step: creates or moves pages to one of the nodes.
   void bring(const SystemPart& part, const std::vector<int>& nodes) const;
   void create_absent(PageSpan pages, const std::vector<int>& nodes) const;
 
   Copiers& copiers_;
   const bool moves_;
-  // Where less memory than that would be left, absent pages are left to their first access. 1/16 of
-  // what was available when the library started, as for pools.
+  // If fewer bytes would be left free, absent pages are not created before their first access. 1/16
+  // of the memory that was available when the library started, as for pools.
   const std::uint64_t reserve_;
 };
 

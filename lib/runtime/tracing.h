@@ -11,7 +11,8 @@
 namespace wherry::impl {
 
 // Starts recording before the runtime is created, so that no event is missing. The TraceWriter is
-// created later, because it has a thread, and devices must be forked before. Used by one thread.
+// created later, because it has a thread, and devices must be forked before any thread starts. Used
+// by one thread.
 class PendingTrace {
  public:
   // Begins to record if WHERRY_TRACE is set.

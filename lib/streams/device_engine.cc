@@ -96,14 +96,14 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
 WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
                                 std::vector<std::byte> args, std::size_t items,
                                 KernelFunction subject) {
-  // the target that has loaded the kernel's module, or has failed to
+  // The target that was last asked to load the kernel's module.
   std::shared_ptr<LaunchTarget> asked;
   int error = 0;
   for (;;) {
     {
       const LockGuard guard(lock_);
-      // Between detach() and attach(). This lasts as long as the operations that have begun, and
-      // the start of a process.
+      // Between detach() and attach() there is no target: for as long as operations that have
+      // begun, and the start of a process, take.
       while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
       const auto context = stream->context_.lock();
       if (!context) return WorkStatus::context_destroyed;
@@ -120,7 +120,7 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
       if (error != 0 && asked == target_) return WorkStatus::launch_failed;
       asked = target_;
     }
-    // Without the lock, because it takes as long as the module's constructors.
+    // Called without the lock, because load() takes as long as the module's constructors.
     error = asked->load(kernel);
   }
 }
@@ -253,7 +253,7 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
   const auto context = stream->context_.lock();
   if (!context || context->closing_) return WorkStatus::context_destroyed;
   if (context->status_ != WorkStatus::ok) return context->status_;
-  // The front may have finished, with its completion not taken yet.
+  // The stream's front may have finished, with its completion not taken yet.
   if (stream->running_) take_events();
   if (context->status_ != WorkStatus::ok) return context->status_;
   work.ticket = ++context->last_ticket_;
@@ -269,9 +269,9 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
 
 // ---- running work
 
-// Takes what has finished elsewhere, and begins what may begin, until neither makes more work
-// ready. A loop instead of recursion, because thousands of streams and pieces of work may become
-// ready one after the other.
+// Takes completions of other threads, and begins work that is ready, until neither makes more work
+// ready. It is a loop and not a recursion, because thousands of streams and pieces of work may
+// become ready one after the other.
 void DeviceEngine::settle() {
   while (true) {
     for (const auto& [stream, ticket, status] : completions_->take()) {
@@ -524,7 +524,7 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
       std::any_of(positions.begin(), positions.end(), [](const Position& position) {
         return position.last_ticket != 0 && position.stream->epoch_ != position.epoch;
       });
-  // A reset dropped the work, and the context works again.
+  // A reset of the device dropped the work, and the context works again.
   if (context->status_ == WorkStatus::ok && is_lost) return WorkStatus::launch_failed;
   return context->status_;
 }

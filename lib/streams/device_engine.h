@@ -36,7 +36,7 @@ enum class StreamState {
 
 class DeviceEngine {
  public:
-  // Without a target, every launch waits for the first attach().
+  // The engine begins without a target: launches wait for the first attach().
   explicit DeviceEngine(int ordinal);
   // Requires: no thread waits any more. Drops work that has not been posted.
   ~DeviceEngine();
@@ -44,14 +44,14 @@ class DeviceEngine {
   DeviceEngine(const DeviceEngine&) = delete;
   DeviceEngine& operator=(const DeviceEngine&) = delete;
 
-  // A context is created failed if the device process is dead.
+  // If the device process is dead, the new context has failed already.
   std::shared_ptr<WorkContext> create_context() EXCLUDES(lock_);
   std::shared_ptr<Stream> create_stream(const std::shared_ptr<WorkContext>& context,
                                         StreamKind kind, int priority = 0) EXCLUDES(lock_);
   std::shared_ptr<Stream> default_stream(const WorkContext& context) const EXCLUDES(lock_);
   WorkStatus status(const WorkContext& context) const;
 
-  // The stream still finishes its work, including work given to it by threads that found it before.
+  // The stream still finishes its work, and work from threads that found it before this call.
   void destroy_stream(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // From this call on the context takes no more work and answers context_destroyed. Waits until its
   // work has finished or failed, and then forgets the context.
@@ -71,17 +71,18 @@ class DeviceEngine {
   // the device is replaced.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
       EXCLUDES(lock_);
-  // Work of the stream that the calling thread runs: waits for its turn in the stream, then calls
-  // do_it(). Returns ok if do_it() was called.
+  // Runs do_it() in the calling thread as work of the stream: waits for its turn, then calls it.
+  // Returns ok if do_it() was called.
   WorkStatus run_inline(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
       EXCLUDES(lock_);
-  // The same if the stream has nothing to do. Otherwise the stream gets an operation that begins
-  // with start(done) later. If do_it() returns another status than ok, the context fails.
+  // If the stream has nothing to do, runs do_it() in the calling thread. Otherwise the stream gets
+  // an operation that begins with start(done) later. If do_it() returns another status than ok, the
+  // context fails.
   WorkStatus run_inline_or_enqueue(const std::shared_ptr<Stream>& stream,
                                    const std::function<WorkStatus()>& do_it, Operation start)
       EXCLUDES(lock_);
-  // A number, never 0. Two calls return the same number if no kernel was launched into the stream
-  // between them. No two streams return the same number.
+  // A number, never 0, that no other stream has. It changes when the stream gets a kernel, a host
+  // function or a wait for an event, or when a thread waits for the stream.
   std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
 
   // The recording is finished when all earlier work of the stream has finished.
@@ -92,7 +93,7 @@ class DeviceEngine {
   WorkStatus wait_for(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
       EXCLUDES(lock_);
 
-  // Which moments the stream's later work comes after; null: none is known.
+  // The moments of other streams that the stream's later work comes after; null if none is known.
   std::shared_ptr<const StreamOrder> order_of(const Stream& stream) const EXCLUDES(lock_);
 
   // Busy while the stream has unfinished work. A context's default stream is also busy while a
@@ -100,13 +101,13 @@ class DeviceEngine {
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // Whether work that is given to the stream now would begin at once.
   bool is_ready(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  // For a recording of this engine. Returns nullopt if it is not finished.
+  // How a recording of this engine ended; nullopt if it is not finished.
   std::optional<Recording::Outcome> query(const Recording& recording) EXCLUDES(lock_);
   // Whether the context has no work queued or running.
   bool is_idle(const WorkContext& context) EXCLUDES(lock_);
-  // These wait for work that was given before the call. They return the context's status if it
-  // fails first. A wait for a context's default stream includes the work of the context's blocking
-  // streams.
+  // wait() and wait_all() wait for work that was given before the call. They return the context's
+  // status if it fails first. A wait for a context's default stream includes the work of the
+  // context's blocking streams.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // `spin_ns`: how long the thread looks for the end before it sleeps; see WorkContext.
   WorkStatus wait(const Recording& recording, std::uint64_t spin_ns = usual_spin_ns)
@@ -118,7 +119,7 @@ class DeviceEngine {
 
   // Replaces the device process in two steps. After detach() the engine no longer uses the old
   // process, and contexts with unfinished work have failed; detach() returns when operations that
-  // had begun are over. After attach() work goes to the new process; null: there is none, and every
+  // had begun are over. After attach() work goes to the new process; if `target` is null, every
   // context fails. `renewed` is the context whose error and streams end with the old process.
   void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
@@ -173,7 +174,8 @@ class DeviceEngine {
       REQUIRES(lock_);
   void operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
-  // The first waiting thread looks for `spin_ns` before it sleeps.
+  // Returns once done() returns true. The first waiting thread spins for `spin_ns` before it
+  // sleeps.
   void wait_until(const std::function<bool()>& done, std::uint64_t spin_ns = usual_spin_ns)
       REQUIRES(lock_);
   void wait_for_given() REQUIRES(lock_);

@@ -1,4 +1,4 @@
-// The engine's side towards the device process: its reports, its end, and its replacement.
+// The engine's functions for the device process: its reports, its end, and its replacement.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -18,7 +18,7 @@ bool is_readable(int fd) {
   return poll_descriptors(descriptor, 0) > 0;
 }
 
-// Of the context whose kernel ended the process.
+// The new status of the context whose kernel ended the process.
 WorkStatus status_after(DeviceFailure::Kind failure) {
   switch (failure) {
     case DeviceFailure::Kind::illegal_address:
@@ -81,7 +81,7 @@ void DeviceEngine::target_ended() {
   changed();
 }
 
-// A stream of a working context waited for an event of a context that has failed.
+// Fails the stream's context: the stream waited for an event of a context that has failed.
 void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
   const auto context = stream->context_.lock();
   if (!context || context->status_ != WorkStatus::ok) return;
@@ -93,7 +93,7 @@ void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus
   changed();
 }
 
-// No thread waits for the result of an operation, so its context keeps the result.
+// Fails the stream's context: no thread waits for an operation's result.
 void DeviceEngine::operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
   const auto context = stream->context_.lock();
   if (!context || context->status_ != WorkStatus::ok) return;
@@ -133,7 +133,7 @@ void DeviceEngine::throw_away_work(const std::shared_ptr<Stream>& stream, WorkSt
       return true;
     });
   }
-  // Running work is told by its own status.
+  // Skips running work: host work has been posted, and asks for its status itself.
   if (front_runs) thrown.pop_front();
   for (const auto& [ticket, what] : thrown) {
     if (const auto* record = std::get_if<RecordWork>(&what)) record->recording->finish(why);
@@ -203,7 +203,7 @@ void DeviceEngine::run() {
         if (watching_) descriptors[used++] = {target_->completion_fd(), POLLIN, 0};
       }
     }
-    // No limit: every event that concerns this thread makes one of these readable.
+    // No time limit, because every event that concerns this thread makes one of these readable.
     poll_descriptors({descriptors.data(), used}, -1);
     drain_eventfd(wake_);
     const LockGuard guard(lock_);

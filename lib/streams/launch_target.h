@@ -1,4 +1,4 @@
-// What an engine needs of a device: a DeviceProcess, the threads of a coherent device
+// The interface of a device to its engine: a DeviceProcess, the threads of a coherent device
 // (streams/thread_target.h), or a fake in tests. The engine calls it under its own lock, one call
 // at a time, except for load(). No call waits for a launch.
 #pragma once
@@ -24,15 +24,15 @@ class LaunchTarget {
 
   // The kernel's address in the device. Returns nullopt if the device must load its module first.
   virtual std::optional<std::uintptr_t> resolve(KernelFunction kernel) = 0;
-  // Loads the kernel's module in the device and waits for its constructors. Any thread, without
-  // locks. Returns 0 or an errno (ENOEXEC: the device cannot load it).
+  // Loads the kernel's module in the device and waits for its constructors. Any thread may call,
+  // without locks. Returns 0 or an errno (ENOEXEC: the device cannot load it).
   [[nodiscard]] virtual int load(KernelFunction kernel) = 0;
   // Whether kernels run with the credentials of the calling thread.
   virtual bool has_credentials_of_caller() const = 0;
   // Returns false if the device can take no more launches before one has finished.
   [[nodiscard]] virtual bool try_post(const LaunchRequest& request) = 0;
-  // Whether take_completed() returns some: a look at memory, sooner than completion_fd() is
-  // readable. Any thread.
+  // Whether take_completed() would return some. Only reads memory, and may be true before
+  // completion_fd() is readable. Any thread may call.
   virtual bool has_completed() const = 0;
   // Ids of the launches that have finished since the last call. Makes completion_fd() unreadable.
   virtual std::vector<std::uint64_t> take_completed() = 0;

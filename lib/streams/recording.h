@@ -22,8 +22,8 @@ class Recording {
     std::chrono::steady_clock::time_point time;
   };
 
-  // The moment, and what its stream came after then. The engine that records sets them, before
-  // another thread sees the recording.
+  // The moment, and the moments of other streams before it. The engine that records sets them,
+  // before another thread sees the recording.
   StreamOrder::Moment moment;
   std::shared_ptr<const StreamOrder> order;
 

@@ -5,10 +5,10 @@
 
 namespace wherry::impl {
 
-// Declares that the calling thread is one, for the rest of its life.
+// Declares that the calling thread serves streams until it ends.
 void this_thread_serves_streams();
 
-// Whether the calling thread is one.
+// Whether the calling thread serves streams.
 bool serves_streams();
 
 }  // namespace wherry::impl

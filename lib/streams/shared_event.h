@@ -21,7 +21,7 @@ namespace wherry::impl {
 
 class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
  public:
-  // How many moments can be recorded and not over at a time.
+  // How many recorded moments may be unfinished at a time.
   static constexpr std::uint64_t moments_max = 120;
 
   // Creates an event that was never recorded. Throws std::system_error.
@@ -52,14 +52,14 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
     std::shared_ptr<SharedEvent> event_;  // null: the moment is over
     std::uint64_t moment_ = 0;
   };
-  // The event stands for a new moment from now on. Returns null if too many moments are not over.
+  // The event stands for a new moment from now on. Returns null if moments_max are unfinished.
   // Throws std::bad_alloc.
   std::shared_ptr<Pending> begin();
 
   // The moment that the event stands for; 0: it was never recorded.
   std::uint64_t last() const;
-  // How a moment ended; nullopt: it is not over. launch_failed also if its recorder has ended
-  // without finishing it.
+  // How a moment ended; nullopt if it is not over. Also launch_failed if the recording process has
+  // ended without finishing it.
   std::optional<WorkStatus> query(std::uint64_t moment) const;
   // Sleeps until the moment is over.
   WorkStatus wait(std::uint64_t moment) const;
@@ -78,8 +78,8 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   explicit SharedEvent(SealedMemory memory);
   State& state() const { return *static_cast<State*>(memory_.data()); }
   Moment& slot_of(std::uint64_t moment) const;
-  // For a thread that has waited since `patience` began. Also detects that the recorder ended
-  // before it wrote the moment down.
+  // The query of a thread that has waited since `patience` began. It also detects that the recorder
+  // ended before it wrote the moment down.
   std::optional<WorkStatus> query(std::uint64_t moment, Patience& patience) const;
   void changed() const;
   // Finishes the recordings whose moments are over. Returns false if none is left.

@@ -1,6 +1,6 @@
-// Work in order. A stream is a queue of kernels, host functions, operations and events of one
-// context; a context is a set of streams that fail together. To callers both are handles. All
-// mutable fields belong to the device's engine and are guarded by its lock.
+// A stream is an ordered queue of kernels, host functions, operations and events of one context; a
+// context is a set of streams that fail together. To callers both are handles. All mutable fields
+// belong to the device's engine and are guarded by its lock.
 #pragma once
 
 #include <atomic>
@@ -119,7 +119,7 @@ class Stream {
   bool starved_ = false;     // true: the front waits for a launch slot in the engine's line
   bool destroyed_ = false;   // true: forget the stream when the queue is empty
   std::uint64_t epoch_ = 0;  // counts how often the queue was dropped
-  std::shared_ptr<const StreamOrder> order_;  // null: nothing is known
+  std::shared_ptr<const StreamOrder> order_;  // what it comes after; null: unknown
   std::uint32_t prefetch_epoch_ = 0;          // 0: prefetch_epoch() assigns a new number
 };
 
@@ -128,7 +128,8 @@ class WorkContext {
   WorkContext() = default;
 
   // How long a thread that waits for the context's work looks for its end before it sleeps, if no
-  // other thread needs the CPU. A short kernel ends sooner than Linux wakes a thread. Any thread.
+  // other thread needs the CPU. A short kernel ends sooner than Linux wakes a thread. Any thread
+  // may call.
   void set_wait_spin(std::uint64_t ns) { wait_spin_ns_.store(ns, std::memory_order_relaxed); }
   std::uint64_t wait_spin_ns() const { return wait_spin_ns_.load(std::memory_order_relaxed); }
 
@@ -137,7 +138,8 @@ class WorkContext {
 
   std::atomic<std::uint64_t> wait_spin_ns_ = usual_spin_ns;
 
-  // The status of every call from now on. Written under the lock, but read by each call without it.
+  // The status that calls return from now on. Written under the lock, but read by each call without
+  // it.
   std::atomic<WorkStatus> status_ = WorkStatus::ok;
   // The context is being destroyed: its work is waited for, and it accepts no more.
   bool closing_ = false;

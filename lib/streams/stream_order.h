@@ -1,6 +1,6 @@
-// Which moments of other streams all later work of a stream comes after, because the stream has
-// waited for events. A moment is a number that grows within its stream. Streams share orders that
-// do not change any more, so recording an event copies a pointer only.
+// The moments of other streams that all later work of a stream comes after, because the stream has
+// waited for events. A moment is a number that grows within its stream. Orders never change, and
+// streams share them, so recording an event copies only a pointer.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class StreamOrder {
   // Whether the stream's later work is known to come after this moment.
   bool is_after(Moment moment) const;
   // The order of a stream that has `order` (null: nothing is known) and now waits for `moment`,
-  // whose stream had `its` (or null) then. Throws std::bad_alloc.
+  // whose stream had the order `its` (or null) then. Throws std::bad_alloc.
   static std::shared_ptr<const StreamOrder> extended(
       const std::shared_ptr<const StreamOrder>& order, Moment moment,
       const std::shared_ptr<const StreamOrder>& its);
 
  private:
-  // More are forgotten, the oldest first: who relies on an order must do without it anyway.
+  // If there are more, the oldest is forgotten: users of an order work without it, too.
   static constexpr std::size_t moments_max = 32;
 
   void add(Moment moment);

@@ -42,7 +42,7 @@ void ThreadTarget::start(const WorkerOptions& options) {
     for (int i = 0; i < options.count; ++i) {
       workers_.emplace_back([this, i, ordinal = options.ordinal, cpus = options.cpus] {
         name_this_thread(fmt::format("wherry-dev{}-{}", ordinal, i));
-        // A failure is not fatal, and all CPUs are permitted, as in devices/worker.cc.
+        // A worker may run on any of these CPUs. A failure is not fatal, see devices/worker.cc.
         if (!cpus.empty()) pin_this_thread(cpus);
         this_thread_serves_streams();
         const int error = attached_.attach(Processor::device(ordinal));

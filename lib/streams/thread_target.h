@@ -9,11 +9,11 @@
 // - Workers block all signals but SIGSEGV and SIGBUS, like the thread of host functions.
 // - A worker is attached to its device (trap/attached_threads.h). Threads that a kernel creates,
 //   for example OpenMP's, inherit its CPUs and its blocked signals, but are not attached: their
-//   accesses are the host's.
+//   accesses count as the host's.
 // - A worker holds no lock of the library while it runs a kernel.
 //
-// A program may end while workers run kernels: then the target is never destroyed, and nothing
-// waits for them.
+// A program may end while workers run kernels: then the target is never destroyed, and no thread
+// waits for the workers.
 #pragma once
 
 #include <atomic>

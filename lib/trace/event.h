@@ -55,7 +55,8 @@ enum class EventCause : std::uint8_t {
   copy,      // a copy or a fill by the library
   creation,  // pages created before their first access
   release,   // the memory was freed or discarded
-  // A sample of an access to a mapped page (faults/usage_sampler.h). Also of the fault itself.
+  // A sample of an access to a mapped page (faults/usage_sampler.h). It is also the cause of the
+  // fault itself.
   sample,
 };
 inline constexpr unsigned event_causes = 11;
@@ -104,7 +105,8 @@ struct TraceEvent {
 
   std::uint64_t time_ns = 0;      // start time on the scale of now_ns()
   std::uint64_t duration_ns = 0;  // 0: the event has no duration, or it was not measured
-  // First byte; fault: the accessed byte; launch: the kernel; mark: its text in this process.
+  // Address of the first byte; fault: of the accessed byte; launch: of the kernel; mark: of its
+  // text in this process.
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;   // launch: number of items
   std::uint32_t thread = 0;  // the Linux id of the thread that faulted or marked; 0: unknown
@@ -132,7 +134,7 @@ constexpr std::uint8_t code_of(Detail detail) {
   return static_cast<std::uint8_t>(detail);
 }
 
-// The name in reports and in docs/trace-format.md. The tools have the other names of reports.
+// The cause's name in reports and in docs/trace-format.md. The tools have the names of other enums.
 std::string_view to_string(EventCause cause);
 
 }  // namespace wherry::impl

@@ -26,11 +26,12 @@ class EventRings {
   EventRings(const EventRings&) = delete;
   EventRings& operator=(const EventRings&) = delete;
 
-  // Any thread, and signal handlers. Returns false if the event was dropped (and counted).
+  // Any thread and signal handlers may call. Returns false if the event was dropped (and counted).
   bool put(const TraceEvent& event) noexcept;
-  // Removes as many events as are available and fit, and returns how many. One thread at a time.
+  // Removes as many events as are available and fit, and returns how many. One thread at a time may
+  // call.
   std::size_t take(std::span<TraceEvent> events);
-  // How many events of this kind have been dropped so far. Any thread.
+  // How many events of this kind have been dropped so far. Any thread may call.
   std::uint64_t dropped(EventKind kind) const {
     return dropped_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
   }
@@ -42,7 +43,8 @@ class EventRings {
 
   const Mapping memory_;
   std::array<Ring, rings> rings_;
-  // the ring with which the next take() begins, so that a full ring does not starve the others
+  // The ring with which the next take() begins: it changes, so that no full ring starves the
+  // others.
   unsigned first_ = 0;
   std::array<std::atomic<std::uint64_t>, event_kinds> dropped_{};
 };

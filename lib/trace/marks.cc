@@ -46,7 +46,7 @@ class Marks {
 
  private:
   Mutex lock_{LockOrder::marks};
-  // Never removed: events that were recorded refer to them.
+  // Texts are never removed: recorded events refer to them.
   std::unordered_set<std::string, TextHash, std::equal_to<>> texts_ GUARDED_BY(lock_);
   std::unordered_map<std::uint64_t, Range> ranges_ GUARDED_BY(lock_);
   std::uint64_t last_ GUARDED_BY(lock_) = 0;

@@ -21,7 +21,7 @@ struct Recorder {
   // Index: log2 of the capacity.
   std::array<std::unique_ptr<EventRings>, std::bit_width(EventRings::capacity_max)> rings
       GUARDED_BY(lock);
-  // of the last recording that started; nullopt before the first
+  // The reader of the last recording that started; nullopt before the first.
   std::optional<EventReader> reader GUARDED_BY(lock);
   bool on GUARDED_BY(lock) = false;
   std::array<std::uint64_t, event_kinds> dropped_before GUARDED_BY(lock) = {};

@@ -29,8 +29,8 @@ inline bool is_recorded(EventKind kind) {
   return (recorded_kinds.load(std::memory_order_relaxed) & bit_of(kind)) != 0;
 }
 
-// Any thread, and signal handlers. The event is lost if recording has stopped or if the ring is
-// full; in the second case it is counted.
+// Any thread and signal handlers may call. The event is lost if recording has stopped or the ring
+// is full; in the second case it is counted.
 void record_event(const TraceEvent& event) noexcept;
 
 // The reader of the events. There is one reader at a time, because reading an event removes it.
@@ -44,8 +44,8 @@ enum class EventReader {
 // false if recording is already on. Throws std::system_error. Any thread may call this and the
 // functions below.
 [[nodiscard]] bool start_recording(EventReader reader, EventKinds kinds, std::size_t capacity);
-// Events recorded so far can still be taken. Returns false if this reader has not started
-// recording.
+// Stops recording. Events recorded so far can still be taken. Returns false if this reader has not
+// started recording.
 bool stop_recording(EventReader reader);
 // Removes as many events as are available and fit; the events of each thread are in the order in
 // which it recorded them. Returns false if this reader has not started recording, or if another

@@ -19,7 +19,7 @@ class BasicTraceSink {
   explicit BasicTraceSink(Bytes& bytes) : bytes_(bytes) {}
 
   void put_byte(std::uint8_t value) { bytes_.push_back(std::byte{value}); }
-  // 4 bytes.
+  // Writes 4 bytes.
   void put_word(std::uint32_t value) {
     for (int shift = 0; shift < 32; shift += 8) put_byte(static_cast<std::uint8_t>(value >> shift));
   }
@@ -27,12 +27,12 @@ class BasicTraceSink {
     for (; value >= 0x80; value >>= 7) put_byte(static_cast<std::uint8_t>(value | 0x80));
     put_byte(static_cast<std::uint8_t>(value));
   }
-  // The signed difference of two numbers, modulo 2^64.
+  // Writes the signed difference, modulo 2^64.
   void put_step(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t step = to - from;
     put((step << 1) ^ (0 - (step >> 63)));
   }
-  // The length, then the bytes.
+  // Writes the length, then the bytes.
   void put_text(std::string_view text) {
     put(text.size());
     for (const char letter : text) put_byte(static_cast<std::uint8_t>(letter));

@@ -32,7 +32,7 @@ class EventBytes {
   }
 
  private:
-  // 5 bytes, and 8 numbers of at most 10.
+  // Room for 5 bytes, and 8 numbers of at most 10 bytes.
   std::array<std::byte, 85> bytes_;
   std::ptrdiff_t size_ = 0;
 };

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t trace_version = 1;
 inline constexpr std::size_t trace_header_bytes = trace_magic.size() + 4;
 inline constexpr std::size_t chunk_header_bytes = 12;
 inline constexpr std::size_t chunk_payload_max = std::size_t{1} << 24;
-// That many events fit one chunk, however large their numbers are.
+// So many events fit one chunk, even if their encoding has the largest size.
 inline constexpr std::size_t chunk_events_max = 4096;
 inline constexpr std::size_t name_bytes_max = 255;
 
@@ -87,13 +87,13 @@ struct TraceSettings {
   // As the user named it, with its parameters; "auto" if the user named none. Empty: no policy
   // decided, because the events are accesses that another tool recorded.
   std::string policy;
-  // The same, but with the name of the built-in policy that "auto" stood for.
+  // As `policy`, but with the name of the built-in policy that "auto" stood for.
   std::string policy_in_force;
   std::string version;                   // of the library
-  std::string kernel;                    // its release
+  std::string kernel;                    // Linux's release
   std::string cpu;                       // the name of its model; empty: unknown
   std::uint32_t cpus = 0;                // that the process may use
-  std::uint32_t nodes = 0;               // of memory
+  std::uint32_t nodes = 0;               // NUMA nodes of memory
   std::vector<std::string> environment;  // "NAME=VALUE" of each variable whose name is WHERRY_...
 
   bool operator==(const TraceSettings&) const = default;
@@ -119,7 +119,7 @@ void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> 
 // Whether the first `count` bytes of `encoded` are whole chunks. `encoded` has only whole chunks,
 // and perhaps the header before them.
 bool are_whole_chunks(std::span<const std::byte> encoded, std::uint64_t count);
-// At most chunk_events_max events.
+// Requires: at most chunk_events_max events.
 void append_events(TraceBytes& file, std::span<const TraceEvent> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);
 void append_settings(TraceBytes& file, const TraceSettings& settings);

@@ -106,7 +106,7 @@ void TraceWriter::add_names() {
     const LockGuard guard(lock_);
     names.swap(names_);
   }
-  // One chunk each: names are few, and of any length.
+  // One chunk for each name, because names are few, and of any length.
   for (const TraceName& name : names) append_names(buffer_, std::span(&name, 1));
 }
 
@@ -121,7 +121,8 @@ void TraceWriter::add_drops() {
 bool TraceWriter::flush() {
   const std::uint64_t before = file_bytes_;
   const int error = append_all(file_, buffer_, file_bytes_);
-  // A reader would take a file that ends with a whole chunk for that of a program which was killed.
+  // Makes the file end within a chunk: after a whole one, a reader would think that the program was
+  // killed.
   if (error != 0 && are_whole_chunks(buffer_, file_bytes_ - before))
     (void)change_end(file_, file_bytes_);
   buffer_.clear();

@@ -32,11 +32,11 @@ class TraceWriter {
   TraceWriter& operator=(const TraceWriter&) = delete;
   ~TraceWriter() { finish(); }
 
-  // Sets the name under which reports show this memory. Any thread.
+  // Sets the name under which reports show this memory. Any thread may call.
   void name(TraceName name) EXCLUDES(lock_);
   // Stops recording, writes what has been recorded, and closes the file. Further calls do nothing.
-  // Any thread of the process that created the writer; not in a child of fork(), which lacks the
-  // writer's thread.
+  // Any thread of the process that created the writer may call, but not a child of fork(), which
+  // lacks the writer's thread.
   void finish() EXCLUDES(lock_);
 
  private:

@@ -22,7 +22,7 @@ constexpr std::uint32_t role_detached = 0;
 constexpr std::uint32_t role_by_cpu = 0xff;
 static_assert(max_processors <= role_by_cpu);
 
-// No thread has these ids. A lookup of them finds nothing, or no device.
+// The thread ids in these words are no thread's, so they mark slots without an entry.
 constexpr std::uint64_t free_word = 0;
 constexpr std::uint64_t removed = std::uint64_t{0xffff'ffff} << 32 | role_detached;
 
@@ -67,7 +67,8 @@ AttachedThreads::AttachedThreads(std::vector<Processor> by_cpu, std::size_t thre
       slot_count_(std::bit_ceil(2 * threads_max)),
       memory_(slot_count_ * sizeof(Slot)),
       slots_(reinterpret_cast<Slot*>(memory_.data())) {
-  // Lookups read any slot. Linux provides the pages when they are used.
+  // Lookups may read any slot, so all slots are committed. Linux provides the pages at their first
+  // use.
   if (const int error = memory_.commit(0, memory_.size()); error != 0)
     throw_errno(error, "the table of attached threads");
 }
@@ -102,15 +103,16 @@ AttachedThreads::Found AttachedThreads::find(pid_t thread) const noexcept {
 Processor AttachedThreads::processor_at(const Found& found) const noexcept {
   std::uint64_t word = found.word;
   if (role_in(word) == role_by_cpu) {
-    // Sequentially consistent, as in leave(): either this thread sees that the entry has changed,
-    // or the thread that leaves sees this reader, and its memory stays until the reader has left.
+    // The order is sequentially consistent, as in leave(): either this thread sees that the entry
+    // has changed, or the thread that leaves sees this reader, and its memory stays until the
+    // reader has left.
     found.slot->readers.fetch_add(1);
     word = found.slot->word.load();
     const Processor there = word == found.word ? on_cpu(*found.slot) : Processor::host();
     found.slot->readers.fetch_sub(1);
     if (word == found.word) return there;
-    // Changed meanwhile: the same thread counts as one device now, or is detached; or the slot is
-    // another thread's.
+    // The entry has changed meanwhile. Either the thread counts as one device now, or is detached,
+    // or the slot is another thread's.
     if (thread_in(word) != thread_in(found.word)) return Processor::host();
   }
   return {static_cast<int>(role_in(word))};
@@ -167,9 +169,9 @@ void AttachedThreads::leave(pid_t thread) {
   // Needs no lock: only this thread changes its entry.
   Slot& slot = *find(thread).slot;
   slot.word.store(word_of(thread, role_detached));
-  // A reader takes a few instructions, but may have lost its CPU to this thread, also one of higher
-  // priority: this one sleeps. The limit is for a reader that never comes back: a handler of the
-  // program that interrupted it has left by siglongjmp().
+  // A reader takes a few instructions, but may have lost its CPU to this thread, which may have a
+  // higher priority. So this thread sleeps. The limit is for a reader that never goes on, because a
+  // signal handler of the program has interrupted it and left by siglongjmp().
   constexpr std::uint64_t limit_ns = 10'000'000'000;
   constexpr std::chrono::microseconds between_looks{100};
   Patience patience(limit_ns, AtLimit::goes_on);
@@ -191,9 +193,9 @@ AttachedThreads::Slot& AttachedThreads::usable_slot(pid_t thread) {
   return slots_[at];
 }
 
-// A removed slot must not end the search for entries behind it. Where none are, it becomes free,
-// and so do the removed ones before it: otherwise all slots would be used up in time, and lookups
-// of threads that are not attached would look at all of them.
+// A removed slot must not end the search for entries behind it. If there are none, it becomes free,
+// and so do the removed slots before it: otherwise all slots would be used up in time, and lookups
+// of threads that are not attached would look at every slot.
 void AttachedThreads::remove(Slot& slot) {
   slot.word.store(removed, std::memory_order_relaxed);
   auto at = static_cast<std::size_t>(&slot - slots_);

@@ -3,7 +3,7 @@
 // the whole process.
 //
 // A thread attaches itself, either to one device or "by CPU": then it counts as the coherent device
-// whose node the CPU is on on which it runs, looked up at each fault. It is detached when it ends.
+// on whose node it runs, which is looked up at each fault. It is detached when it ends.
 //
 // Lookups take no lock, make no system call, allocate nothing and are async-signal-safe. The CPU of
 // another thread is read from its memory (os/process/current_cpu.h), which is gone when the thread
@@ -49,8 +49,8 @@ class AttachedThreads {
   bool any() const noexcept {
     return attached_.load(std::memory_order_relaxed) != 0 && mark_.is_here();
   }
-  // The program begins something new, for example a kernel. Threads that are attached or detached
-  // mark a phase, too.
+  // Call it when the program begins something new, for example a kernel. Attaching or detaching a
+  // thread marks a phase, too.
   void mark_phase() noexcept { phases_.fetch_add(1, std::memory_order_relaxed); }
   // How many phases have been marked.
   std::uint64_t phases() const noexcept { return phases_.load(std::memory_order_relaxed); }
@@ -62,7 +62,7 @@ class AttachedThreads {
   //   EAGAIN  as many threads are attached as may be
   //   ESRCH   the thread is ending, and its attachments have ended already
   //   EPERM   this is a forked child
-  // Requires: a device; no attachment to another table.
+  // Requires: `device` is not the host; the thread is not attached to another table.
   [[nodiscard]] int attach(Processor device);
   // Also ENODEV: no CPU is a device's; ENOTSUP: the C library does not let Linux tell the CPU.
   [[nodiscard]] int attach_by_cpu();
@@ -73,14 +73,14 @@ class AttachedThreads {
     Processor counts_as;  // now
     bool by_cpu = false;
   };
-  // The host and not by CPU: the thread is not attached. Async-signal-safe.
+  // Returns the host, and not by CPU, if the thread is not attached. Async-signal-safe.
   Attachment mine() const noexcept;
 
  private:
-  // The attachment of one thread. The table is open-addressed: an entry is at the first usable slot
-  // from the one on to which its thread id hashes. All zero when it is new.
+  // The attachment of one thread. The table is open-addressed: an entry is in the slot to which its
+  // thread id hashes, or in the first usable one after it. A new slot is all zero.
   struct Slot {
-    // The thread's id << 32 | its role. 0: free, no entry lies behind it. `removed`: free.
+    // The thread's id << 32 | its role. 0 and `removed` mean free; a search ends at 0.
     std::atomic<std::uint64_t> word;
     // By CPU: where Linux keeps the number of the thread's CPU. Read only by counted readers.
     std::atomic<const std::uint32_t*> cpu;

@@ -1,5 +1,5 @@
-// Accesses of the application's forked children to the library's memory, which they do not have
-// (MADV_DONTFORK): a child would end by SIGSEGV without a word about the reason.
+// Explains accesses of the application's forked children to the library's memory, which they do not
+// have (MADV_DONTFORK): a child would end by SIGSEGV without any message.
 #pragma once
 
 #include <array>

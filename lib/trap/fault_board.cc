@@ -26,9 +26,9 @@ constexpr std::uint64_t change_limit_ns = 5'000'000'000;
 // have got another one, or have ended.
 constexpr int look_for_slot_ms = 200;
 
-// Sequentially consistent, which releases the slot's fields, too. answered() sets the state and
-// then reads `given_up`; a thread that gives up sets `given_up` and then reads the state. One of
-// the two must see what the other has done, or nobody frees the slot.
+// The store is sequentially consistent, which releases the slot's fields, too. answered() sets the
+// state and then reads `given_up`; a thread that gives up sets `given_up` and then reads the state.
+// One of the two must see what the other has done, or nobody frees the slot.
 void set_state(FaultSlot& slot, FaultSlot::State state) {
   slot.state.store(state);
   futex_wake(slot.state, 1);
@@ -63,7 +63,7 @@ FaultSlot* try_claim_slot(FaultBoard& board) {
   return nullptr;
 }
 
-// Whether there are more free slots than threads ahead.
+// Whether there are more free slots than the `ahead` threads that sleep before this one.
 bool has_slot_beyond(const FaultBoard& board, std::uint32_t ahead) {
   std::uint32_t free = 0;
   for (const FaultSlot& slot : board.slots)
@@ -92,7 +92,7 @@ FaultSlot* claim_slot(FaultBoard& board, FaultLimit limit) {
     }
     board.sleepers.fetch_sub(1);
     if (slot != nullptr) return slot;
-    // Others get answers. So this thread gets its turn.
+    // Slots become free, so this thread gets its turn: its limit begins anew.
     if (std::exchange(last_freed, freed) != freed) patience = Patience(host_limit_ns);
     if (limit == FaultLimit::bounded && patience.is_over()) return nullptr;
   }
@@ -152,9 +152,9 @@ void change_protection_for_host(FaultBoard& board, const PageTable& page_table) 
 std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
   const unsigned first = next_.load(std::memory_order_relaxed);
-  // One look may miss the fault of this notification: another handler takes a slot that lies ahead,
-  // and the slot of its own notification is posted behind. The limit is for a device that notifies
-  // and posts nothing.
+  // One pass over the slots may miss the fault of this notification: another handler takes a slot
+  // that lies ahead, and the slot of its own notification is posted behind. The limit is for a
+  // device that notifies and posts nothing.
   constexpr unsigned looks_max = 64;
   for (unsigned turn = 0; turn < looks_max * FaultBoard::slots_max; ++turn) {
     const unsigned i = (first + turn) % FaultBoard::slots_max;
@@ -188,7 +188,7 @@ void BoardSource::answered(const FaultMessage& message, bool refused) const {
 }
 
 int BoardProtector::protect(PageSpan span, Access access, HugeEntries entries, FaultSlot* waiter) {
-  // The thread may be one of another processor, or of the process before this one.
+  // The waiting thread may be another processor's, or that of an earlier process of this device.
   const bool is_ours = waiter >= board_.slots && waiter < board_.slots + FaultBoard::slots_max;
   if (is_ours) return ask(*waiter, span, access, entries);
   const LockGuard guard(lock_);
@@ -203,7 +203,7 @@ int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access, HugeEntri
 
 int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access,
                         HugeEntries entries) {
-  // Each request to a process that has ended would wait for the next look at its end.
+  // Without this check, each request to an ended process would wait until the next look.
   if (has_ended_.load(std::memory_order_relaxed)) return ESRCH;
   slot.change_start = address;
   slot.change_bytes = bytes;

@@ -56,7 +56,7 @@ struct FaultBoard {
   // Changes whenever a slot becomes free. Threads that find no free slot sleep on it.
   alignas(64) std::atomic<std::uint32_t> freed{0};
   std::atomic<std::uint32_t> sleepers{0};  // on `freed`, or about to
-  FaultSlot changes;  // of change_protection_for_host(); always free, taken, asked or done
+  FaultSlot changes;  // for change_protection_for_host(); free, taken, asked or done
   FaultSlot slots[slots_max];
 };
 
@@ -68,11 +68,12 @@ enum class FaultLimit {
 };
 // Posts the fault of the calling thread and waits for the answer. Returns true if the access is to
 // be repeated; false if it was refused, or no handler has attended to it within the limit.
-// `notifier`: see BoardSource. `page_table`: this process's; null: the host, which is asked for no
-// changes. Async-signal-safe: called in a signal handler; a few hundred bytes of stack.
+// `notifier`: see BoardSource. `page_table`: this process's; null in the host, which is asked for
+// no changes. Async-signal-safe: called in a signal handler; a few hundred bytes of stack.
 bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
                 FaultLimit limit, const PageTable* page_table);
-// Makes the changes for which no thread waits. Runs on a thread of its own, which gets no signals.
+// Makes the changes of protection that the host asks of no faulting thread. Runs on a thread of its
+// own, which gets no signals.
 [[noreturn]] void change_protection_for_host(FaultBoard& board, const PageTable& page_table);
 
 // ---- In the host
@@ -80,7 +81,7 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
 // The faults of a board.
 class BoardSource final : public FaultSource {
  public:
-  // `notifier`: an eventfd that counts, signalled once for each message. `owner` keeps both.
+  // `notifier`: an eventfd that counts, signalled once for each message. `owner` keeps both alive.
   BoardSource(std::shared_ptr<void> owner, FaultBoard& board, const Fd& notifier)
       : owner_(std::move(owner)), board_(board), notifier_(notifier) {}
 
@@ -99,12 +100,12 @@ class BoardSource final : public FaultSource {
 };
 
 // Changes page protections of a device process: the thread in the slot `waiter` makes the change if
-// the slot is one of the board's, otherwise the thread that does nothing else. A process that does
-// not make a change within 5 s is ended.
+// the slot is one of the board's, otherwise the thread of change_protection_for_host() makes it. A
+// process that does not make a change within 5 s is ended.
 class BoardProtector final : public Protector {
  public:
   // `process`: the pidfd of `pid`. `end_process`: kills it, without waiting for its end. `owner`
-  // keeps the board.
+  // keeps the board alive.
   BoardProtector(std::shared_ptr<void> owner, FaultBoard& board, pid_t pid, Fd process,
                  std::function<void()> end_process, const ArenaLayout& layout)
       : owner_(std::move(owner)),

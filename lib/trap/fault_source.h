@@ -19,7 +19,7 @@ class FaultSource {
   [[nodiscard]] virtual std::optional<FaultMessage> read_message() const = 0;
 
   // Called before each attempt to resolve the fault. Returns the slot in which its thread waits,
-  // which is valid until answered(); null: its thread can do nothing for the handler.
+  // which is valid until answered(), or null if the thread can do nothing for the handler.
   virtual FaultSlot* attend(const FaultMessage&) const { return nullptr; }
   // The faulting thread continues: it retries the access, or gets a signal if the fault was
   // `refused`. Called once for each message that was read.

@@ -13,9 +13,9 @@ class HoleFiller {
  public:
   virtual ~HoleFiller() = default;
   // Puts copies of the pages at `source` into the file, without mapping them at any processor.
-  // Requires: absent there.
+  // Requires: it holds none there.
   [[nodiscard]] virtual OpResult fill(PageSpan span, const std::byte* source) = 0;
-  // The same with zero pages.
+  // Fills the span with zero pages.
   [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;
 };
 

@@ -16,7 +16,7 @@
 namespace wherry::impl {
 
 struct ViewOptions {
-  int userfaultfd = -1;     // traps accesses to the view; -1: nothing or another trap does
+  int userfaultfd = -1;     // traps accesses to the view; -1 if another trap or none does
   bool huge_pages = false;  // see prepare_view()
 };
 
@@ -36,7 +36,7 @@ struct ViewOptions {
 [[nodiscard]] int open_pool_view(std::uintptr_t base, PageSpan pages, const PoolFiles& pool,
                                  const ViewOptions& options, bool accessible);
 
-// Shows a part of `pool` at a place of the view, like replace_pool_view() with its files.
+// Shows a part of `pool` at a place of the view, by replace_pool_view() with the pool's files.
 [[nodiscard]] int show_pool(const FileView& view, const PoolFiles& pool,
                             const ViewOptions& options);
 

@@ -52,13 +52,14 @@ int ProtectionMapper::change_in_few_mappings(Protector& protector, PageSpan span
   int error = ENOMEM;
   for (unsigned step = shortage_.load(std::memory_order_relaxed); step < std::size(wider); ++step) {
     shortage_.store(std::min<unsigned>(step + 1, blocks), std::memory_order_relaxed);
-    // Mappings that differ in what they permit do not merge.
+    // Mappings do not merge if only some of them permit huge entries.
     const HugeEntries around = wider[step].count == arena_.count ? HugeEntries::forbidden : entries;
     if (protector.protect(wider[step], Access::none, around, waiter) == 0 && access == Access::none)
       return 0;
     error = protector.protect(span, access, entries, waiter);
     if (error != ENOMEM) return error;
-    // A part of the change may have been made: pages that are not reported as mapped must not be.
+    // A part of the change may have been made. It is undone, because pages that are not reported as
+    // mapped must not be accessible.
     (void)protector.protect(span, Access::none, entries, waiter);
   }
   return error;
@@ -83,8 +84,8 @@ void ProtectionMapper::mind_budget(Protector& protector, FaultSlot* waiter) {
   } else if (counted <= budget_ / 2 && shortage != none) {
     shortage_.store(shortage - 1, std::memory_order_relaxed);
   }
-  // The bound leaves some changes until the next count, however many mappings the program itself
-  // has: the pages of one instruction must be accessible together before access is removed again.
+  // The bound permits some changes before the next count, however many mappings the program itself
+  // has: all pages of one instruction must become accessible before access is removed again.
   mappings_.store(std::clamp<std::uint64_t>(counted, 1, budget_ - budget_ / 4),
                   std::memory_order_relaxed);
 }
@@ -95,7 +96,7 @@ OpResult ProtectionMapper::change(PageSpan span, Access access, HugeEntries entr
   if (!protector_) return {OpStatus::process_gone, 0};
   mind_budget(*protector_, waiter);
   int error = protector_->protect(span, access, entries, waiter);
-  // Without a huge entry, the caller maps the block in another way.
+  // If Linux refuses a huge entry, the caller maps the block in another way.
   if (error == ENOMEM && entries != HugeEntries::entered)
     error = change_in_few_mappings(*protector_, span, access, entries, waiter);
   switch (error) {
@@ -130,9 +131,9 @@ std::atomic_ref<std::uint64_t> ProtectionMapper::huge_word_of(BlockIndex block) 
   return std::atomic_ref(words[block.value / 64]);
 }
 
-// Linux removes a huge entry as a whole in any case, so access to the rest of the block would cost
-// it a fault for each page or region that it uses. Without access, the next fault in the block
-// enters all that remains of it.
+// Linux removes a huge entry as a whole in any case. With access to the rest of the block, the
+// process would take a fault for each page or region that it uses. Without access, the next fault
+// in the block enters all that remains of it.
 OpResult ProtectionMapper::close(PageSpan span, FaultSlot* waiter) {
   const BlockIndex block = block_of(span.first);
   const auto word = huge_word_of(block);
@@ -190,8 +191,8 @@ OpResult ProtectionMapper::forbid(PageSpan span, PageIndex) {
   return {OpStatus::ok, span.bytes()};
 }
 
-// The thread whose fault was refused gets its signal in any case (FaultSource::answered()). Others
-// keep the access that they have.
+// The thread whose fault was refused gets its signal in any case (FaultSource::answered()). Other
+// threads keep the access that they have.
 OpResult ProtectionMapper::hide(PageSpan span) {
   return {OpStatus::ok, span.bytes()};
 }

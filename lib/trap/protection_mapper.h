@@ -2,22 +2,21 @@
 // page that it may access is in the file that its view shows, and Linux enters it in the page table
 // at the first access.
 //
-// A block is mapped by one entry where the view permits huge entries. Elsewhere it must not: Linux
-// merges pages in the background where that is permitted, and fills the file's holes with zeros
-// (docs/decisions/traps.md). So map_whole() permits them, and the first page of the block that
-// leaves takes the permission away, with access to all of the block.
+// A block is mapped by one entry where the view permits huge entries. Elsewhere huge entries are
+// forbidden, because Linux would merge pages in the background, and fill the file's holes with
+// zeros (docs/decisions/traps.md). So map_whole() permits them, and the first page of the block
+// that leaves takes the permission away, with access to all of the block.
 //
 // Each change of access may split a mapping, and a process may have only so many. So the mapper
 // counts the splits:
 // - If the process has used up its budget, the mapper removes access to the whole arena, which is
 //   one mapping then. That costs faults, never data.
 // - If Linux refuses a change (the program itself has many mappings), the mapper removes access
-// from
-//   more and more pages around, until neighbours are alike and merge: the 64 KiB around, then the
-//   block, then the arena.
-// Either event raises the grain (Mapper::grain()), so that access comes back in larger units, and
-// also what the mapper removes first. Otherwise the pages of one instruction that needs several
-// would remove each other's access for ever. When few mappings are used again, the grain falls.
+//   from more and more pages around, until neighbours are alike and merge: the 64 KiB around, then
+//   the block, then the arena.
+// Either event raises the grain (Mapper::grain()): access comes back in larger units, and is
+// removed from larger units first. Otherwise an instruction that needs several pages might never
+// have access to all of them at once. When few mappings are used again, the grain falls.
 //
 // The process may be replaced while other threads use the mapper, as with UserfaultfdMapper. Any
 // thread may call; a thread of the host may call all but attach() and detach() in its SIGSEGV
@@ -37,8 +36,8 @@ namespace wherry::impl {
 
 class ProtectionMapper final : public Mapper {
  public:
-  // `pool`: the processor's own, outlives the mapper. `arena_pages`: how many pages the arena has.
-  // `mappings_budget`: the most mappings that the process should have; 0: no limit.
+  // `pool` is the processor's own, and outlives the mapper. `arena_pages`: how many pages the arena
+  // has. `mappings_budget`: the most mappings that the process should have; 0: no limit.
   ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages, std::uint64_t mappings_budget)
       : pool_(pool),
         arena_{{0}, arena_pages},
@@ -95,8 +94,8 @@ class ProtectionMapper final : public Mapper {
   HoleFiller& pool_;
   const PageSpan arena_;
   const std::uint64_t budget_;
-  // An upper bound of the process's mappings; 0: not counted yet. Relaxed, as shortage_: a race
-  // costs a count, or a raise of the grain.
+  // An upper bound of the process's mappings; 0: not counted yet. Used with relaxed order, like
+  // shortage_: a race costs only a count, or a raise of the grain.
   std::atomic<std::uint64_t> mappings_{0};
   std::atomic<unsigned> shortage_{none};
   // A bit for each block: set where the view may permit huge entries. Changes under the block's

@@ -26,7 +26,7 @@ class Protector {
   // Ends a process whose access cannot be removed. Returns false if that is this process, which
   // goes on.
   virtual bool end_process() { return false; }
-  // How many mappings the process has; 0: unknown.
+  // How many mappings the process has, or 0 if unknown.
   virtual std::uint64_t count_mappings() = 0;
 };
 

@@ -36,10 +36,10 @@ HostFaults* of_host = nullptr;
 bool on_host_fault(const AccessFault& fault) {
   HostFaults& host = *of_host;
   const ArenaLayout* const layout = host.layout.load(std::memory_order_acquire);
-  // The mark first: a device process, which is a fork, need not have the layout.
+  // The mark is checked first, because a device process, which is a fork, may not have the layout.
   if (!host.mark.is_here() || layout == nullptr || !layout->page_of(fault.address)) return false;
 #if defined(WHERRY_CHECKS)
-  // The resolution may need that very lock.
+  // Resolving the fault may need that very lock.
   if (holds_lock_of_fault_path())
     WHERRY_FAIL("{:#x} is managed memory, and touched under a lock of the fault path",
                 fault.address);
@@ -77,7 +77,7 @@ bool on_device_fault(const AccessFault& fault) {
 
 std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout,
                                                      AccessSignal signal) {
-  // After a refused cuInit the object of that attempt is used again.
+  // If an earlier cuInit has failed, the object that it made is used again.
   if (of_host == nullptr)
     of_host = new HostFaults(layout);
   else

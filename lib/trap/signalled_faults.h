@@ -22,14 +22,14 @@ namespace wherry::impl {
 
 // From now on a thread of the host that gets `signal` for an access to a page of the layout
 // resolves the fault itself, where resolve_host_faults_by() has set a way to, or else posts the
-// fault and waits for the answer. Returns where these faults are to be read. `layout` must outlive
-// the time until release_host_faults(). Called by the thread that starts the library. Throws
+// fault and waits for the answer. Returns the source of these faults. `layout` must outlive the
+// time until release_host_faults(). Called by the thread that starts the library. Throws
 // std::system_error.
 std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout,
                                                      AccessSignal signal);
 // Requires: catch_host_faults() was called.
 void resolve_host_faults_by(InThreadResolver resolver);
-// There is no arena any more: accesses end in the application's handler.
+// Call it when there is no arena any more: accesses then end in the application's handler.
 void release_host_faults();
 
 // ---- In a device process

@@ -6,7 +6,7 @@
 // the fault sources that the fault handlers read. A DeviceTrap is what a device process does.
 //
 // A new kind gets a value of TrapKind, a row and two cases in trap.cc, and a pair of files like
-// mprotect_trap.h and .cc, or a way of a kind that has them.
+// mprotect_trap.h and .cc, or shares those of another kind.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ enum class TrapKind : std::uint8_t {
 // A kind, and the permission that it uses.
 struct TrapMode {
   TrapKind kind = TrapKind::userfaultfd;
-  // How this process gets a userfaultfd; nullopt: the kind uses none.
+  // How this process gets a userfaultfd; nullopt if the kind uses none.
   std::optional<UffdAccess> userfaultfd = UffdAccess::full;
 };
 
@@ -50,11 +50,11 @@ struct TrapTraits {
   std::string_view name;  // as in WHERRY_TRAP
   bool uses_userfaultfd;  // to change page tables
   // In the host Linux sends a signal to the accessing thread, whose handler resolves the fault or
-  // posts it on a FaultBoard. False: Linux queues a message on the userfaultfd.
+  // posts it on a FaultBoard. If not, Linux queues a message on the userfaultfd.
   bool signals_host;
-  // The same in devices, where the handler only posts.
+  // In devices Linux sends such a signal, too, whose handler only posts the fault.
   bool signals_devices;
-  // The processes map the arena accessible. False: only the pages that the mapper enters are
+  // The processes map the arena accessible. If not, only the pages that the mapper enters are
   // accessible, and every change of access may split a mapping.
   bool opens_arena;
 };
@@ -98,16 +98,16 @@ class Trap {
   virtual Mapper& mapper(Processor p) = 0;
   virtual ViewChanger& changer(Processor p) = 0;
 
-  // From now on accesses to the layout's pages trap in that process. Both return where its faults
-  // are to be read, and throw std::system_error.
+  // From now on accesses to the layout's pages trap in that process. Both return the source of its
+  // faults, and throw std::system_error.
   virtual std::shared_ptr<const FaultSource> attach_host() = 0;
   virtual std::shared_ptr<const FaultSource> attach_device(
       int device, std::shared_ptr<TrappedProcess> process) = 0;
   // The layout has gained these pages, which the host sees in its own pool: accesses to them trap
   // too. Throws std::system_error.
   virtual void attach_host_pages(const PlacedPages& placed) = 0;
-  // Opens these pages of the arena in the host's view (trap/pool_view.h). After attach_host().
-  // Returns 0 or an errno.
+  // Opens these pages of the arena in the host's view (trap/pool_view.h). Call it after
+  // attach_host(). Returns 0 or an errno.
   [[nodiscard]] virtual int open_host(PageSpan pages) = 0;
   // To be called when the device's process has ended.
   virtual void detach_device(int device) = 0;
@@ -125,12 +125,12 @@ class DeviceTrap {
     const ArenaLayout* layout = nullptr;  // lives as long as the process
     // The process's own, shared with the host; lives as long as the process.
     FaultBoard* board = nullptr;
-    Fd notifier;  // see BoardSource; empty: the kind of trap sends no signals here
+    Fd notifier;  // see BoardSource; empty if the kind of trap sends no signals here
   };
 
   virtual ~DeviceTrap() = default;
 
-  // The userfaultfd with which this process's mappings are registered; the host gets it too. -1:
+  // The userfaultfd with which this process's mappings are registered; the host gets it too. -1 if
   // the kind of trap uses none.
   virtual int userfaultfd() const = 0;
 };

@@ -7,7 +7,7 @@
 namespace wherry::impl {
 namespace {
 
-// Why `access` is the best permitted userfaultfd; nullopt: why there is none.
+// Says why `access` is the best permitted userfaultfd, or, if it is nullopt, why there is none.
 std::string reason_of(std::optional<UffdAccess> access, const Permissions& permissions) {
   if (!access)
     return fmt::format("userfaultfd {}", to_string(permissions[Request::userfaultfd_user_mode]));
@@ -56,7 +56,7 @@ std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
                      true};
   if (kind->kind == TrapKind::userfaultfd)
     return TrapChoice{{kind->kind, access}, reason, std::string(remedy)};
-  // What the choice of `auto` could do that this kind cannot.
+  // Whether the choice of `auto` could do more than this kind.
   const bool auto_is_better =
       kind->uses_userfaultfd ? impl::serves_system_calls(access) : access.has_value();
   return TrapChoice{{kind->kind, kind->uses_userfaultfd ? access : std::nullopt},

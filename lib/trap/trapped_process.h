@@ -21,7 +21,7 @@ class TrappedProcess {
   virtual pid_t pid() const = 0;
   virtual int pidfd() const = 0;  // readable once the process has ended
 
-  // The process's new userfaultfd (without UFFDIO_API); empty: the kind of trap uses none. To be
+  // The process's new userfaultfd (without UFFDIO_API); empty if the kind of trap uses none. To be
   // called once.
   virtual Fd take_userfaultfd() = 0;
   // Where its threads post their faults, and the eventfd that they signal for each; the latter is
@@ -39,7 +39,7 @@ class TrappedProcess {
   // Removes the page table entries of these runs of arena pages, at most ViewChanger::runs_max.
   // Waits as ViewChanger::forget_entries() says.
   [[nodiscard]] virtual int forget_entries(std::span<const PageSpan> runs) = 0;
-  // As ViewChanger::is_overdue().
+  // See ViewChanger::is_overdue().
   virtual bool is_overdue() = 0;
 
   // Kills the process without waiting.

@@ -12,7 +12,7 @@
 namespace wherry::impl {
 namespace {
 
-// One second in which Linux may reclaim memory for the registration.
+// The attempts take one second, in which Linux may reclaim memory for the registration.
 constexpr int register_attempts_max = 1000;
 constexpr auto register_pause = std::chrono::milliseconds(1);
 
@@ -38,7 +38,7 @@ OpResult UserfaultfdMapper::with_uffd(Call call) {
   return uffd_ ? call(*uffd_) : OpResult{OpStatus::process_gone, 0};
 }
 
-// The punch removes the entries.
+// Does nothing, because the punch that follows removes the entries.
 OpResult UserfaultfdMapper::unmap(PageSpan span, FaultSlot*) {
   return {OpStatus::ok, span.bytes()};
 }
@@ -68,7 +68,7 @@ OpResult UserfaultfdMapper::map_whole(PageSpan block, FaultSlot*) {
     int error = uffd.unregister_range(address(block), block.bytes());
     if (error == 0) error = enter_huge_page(process_, address(block), block.bytes());
     if (error == EPERM || error == ENOSYS) enters_huge_pages_ = false;
-    // In any case: a call that failed may have done a part.
+    // The block is registered again in any case: a call that failed may have done a part.
     const OpStatus trapped = trap_again(uffd, block);
     if (trapped != OpStatus::ok) return {trapped, 0};
     const OpStatus entered = check_entered_whole(uffd, block);
@@ -76,7 +76,7 @@ OpResult UserfaultfdMapper::map_whole(PageSpan block, FaultSlot*) {
   });
 }
 
-// Where a page table exists already, Linux fills it with small entries, up to all 512 of them.
+// Where a page table exists already, Linux enters no huge page, but up to 512 small entries.
 OpStatus UserfaultfdMapper::check_entered_whole(const Userfaultfd& uffd, PageSpan block) const {
   if (const auto entries = page_table_->entries_of(address(block))) {
     switch (*entries) {
@@ -88,17 +88,17 @@ OpStatus UserfaultfdMapper::check_entered_whole(const Userfaultfd& uffd, PageSpa
         return OpStatus::incomplete;
     }
   }
-  // A Linux that cannot say it does not enter the last page, unless as part of a huge page.
+  // A Linux that cannot tell (before 6.7) enters the block's last page only as part of a huge page.
   const std::uintptr_t last = address(block) + block.bytes() - page_size;
   const OpStatus mapped = uffd.map_resident(last, page_size, false).status;
   if (mapped == OpStatus::occupied) return OpStatus::ok;
   return mapped == OpStatus::process_gone ? mapped : OpStatus::incomplete;
 }
 
-// Waits under the block's lock: an exception to the rule of trap/mapper.h. After `incomplete` the
-// caller would release the lock, and other threads would move pages of a block that is not trapped.
-// It has no write protection, so writes would be lost, and an access to a page that has left would
-// create a page of zeros that the library does not know of.
+// Waits under the block's lock: an exception to the rule of trap/mapper.h. If it returned
+// `incomplete`, the caller would release the lock, and other threads would move pages of a block
+// that is not trapped. Such a block has no write protection, so writes would be lost, and an access
+// to a page that has left would create a page of zeros that the library does not know of.
 OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) const {
   int error = 0;
   for (int attempt = 0; attempt < register_attempts_max; ++attempt) {
@@ -158,7 +158,7 @@ OpResult UserfaultfdMapper::forbid(PageSpan span, PageIndex page) {
       // Where a write-protected page has left, Linux keeps a marker, which counts as a page.
       (void)uffd.write_unprotect(address(span), span.bytes());
       poisoned = uffd.poison(address(asked), page_size);
-      // It was poisoned before.
+      // If it is still occupied, it was poisoned before.
       if (poisoned.status == OpStatus::occupied) return {OpStatus::ok, span.bytes()};
     }
     if (!poisoned) return poisoned;

@@ -19,15 +19,15 @@ namespace wherry::impl {
 
 class UserfaultfdMapper final : public Mapper {
  public:
-  // `layout` outlives the mapper. `hide` makes a range inaccessible where Linux cannot
-  // poison pages; it returns 0 or an errno. `end_process` ends a device process whose accesses
-  // cannot be trapped any more; empty: the mapper is the host's.
+  // `layout` outlives the mapper. `hide` makes a range inaccessible where Linux cannot poison
+  // pages; it returns 0 or an errno. `end_process` ends a device process whose accesses cannot be
+  // trapped any more; it is empty for the host.
   UserfaultfdMapper(const ArenaLayout& layout,
                     std::function<int(std::uintptr_t address, std::size_t bytes)> hide,
                     std::function<void()> end_process = {})
       : layout_(layout), hide_(std::move(hide)), end_process_(std::move(end_process)) {}
 
-  // `process`: the process that created the userfaultfd; 0: this one.
+  // `process`: the process that created the userfaultfd, or 0 for this one.
   void attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process = 0) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
 

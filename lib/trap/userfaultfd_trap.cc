@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-// The mapper wakes the threads, or poisons their pages.
+// Reads Linux's messages. It answers nothing: the mapper wakes the threads, or poisons their pages.
 class UserfaultfdSource final : public FaultSource {
  public:
   explicit UserfaultfdSource(std::shared_ptr<const Userfaultfd> uffd) : uffd_(std::move(uffd)) {}
@@ -37,7 +37,7 @@ class SignalledSource final : public FaultSource {
 
   int fd() const override { return both_.get(); }
   std::optional<FaultMessage> read_message() const override {
-    // A thread that moves a mapping waits until the message about that has been read.
+    // A thread that moves a mapping waits until the userfaultfd's message about it has been read.
     (void)uffd_->read_message();
     return posted_->read_message();
   }
@@ -97,7 +97,7 @@ class UserfaultfdTrap final : public Trap {
   bool signals_host() const { return traits_of(parts_.mode.kind).signals_host; }
   Device& device(Processor p) { return *devices_[static_cast<std::size_t>(p.ordinal())]; }
   // Registers all pages of the layout with the userfaultfd, and gives it to the mapper. `process`:
-  // the process that created it; 0: this one.
+  // the process that created it, or 0 for this one.
   std::shared_ptr<const Userfaultfd> trap_layout(UserfaultfdMapper& mapper, Userfaultfd fresh,
                                                  pid_t process);
 
@@ -141,7 +141,7 @@ std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(UserfaultfdMappe
 }
 
 std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_host() {
-  // Before the first access can raise the signal.
+  // The signal is caught before the first access can raise it.
   const auto posted =
       signals_host() ? catch_host_faults(*parts_.layout, AccessSignal::bus) : nullptr;
   Userfaultfd fresh(Userfaultfd::create(*parts_.mode.userfaultfd), signals_host());
@@ -167,8 +167,8 @@ void UserfaultfdTrap::detach_device(int device) {
   this->device(Processor::device(device)).mapper.detach();
 }
 
-// If the program has dropped privileges since cuInit, it may be permitted user mode only. Throws
-// std::system_error.
+// If the program has dropped privileges since cuInit, it may be permitted a userfaultfd for user
+// mode only. Throws std::system_error.
 Fd create_permitted(UffdAccess access) {
   try {
     return Userfaultfd::create(access);

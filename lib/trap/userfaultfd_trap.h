@@ -2,8 +2,8 @@
 // host, which registers the arena with it, reads its messages and changes its page table. So the
 // faulting threads only sleep, and the device process does nothing itself.
 //
-// The threads of the host sleep as well with TrapKind::userfaultfd. With TrapKind::sigbus they get
-// SIGBUS, and their signal handler deals with the fault (trap/signalled_faults.h).
+// With TrapKind::userfaultfd the host's threads sleep, too. With TrapKind::sigbus they get SIGBUS,
+// and their signal handler deals with the fault (trap/signalled_faults.h).
 #pragma once
 
 #include <memory>

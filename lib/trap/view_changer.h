@@ -1,5 +1,5 @@
-// Changes which pool one processor sees at a place of the arena: the seam between the view switcher
-// and the process that has to map the pool. Tests wrap it to delay or fail changes.
+// Changes which pool one processor sees at a place of the arena: the interface between the view
+// switcher and the process that has to map the pool. Tests wrap it to delay or fail changes.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class ViewChanger {
   // answered yet. Then nobody who could do without the answer waits for it. Any thread, under any
   // lock.
   virtual bool is_overdue() { return false; }
-  // How many mappings the processor's process has; 0: unknown.
+  // How many mappings the processor's process has, or 0 if unknown.
   virtual std::uint64_t count_mappings() = 0;
 };
 

@@ -48,7 +48,7 @@ int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
                           static_cast<std::size_t>(owner.index));
   if (error == 0 || error == ESRCH || error == ENOMEM) return error;
   // It is unknown whether the device has changed the view or still will, and the view decides which
-  // pool its writes go to.
+  // pool its writes go to. So the process is ended.
   device->give_up();
   return ESRCH;
 }
@@ -57,8 +57,8 @@ int DeviceViewChanger::forget_entries(std::span<const PageSpan> runs) {
   return process()->forget_entries(runs);
 }
 
-// Called under locks that come later in the order. So it does not wait for the lock, which is held
-// only while the pointer is read or replaced.
+// Called under locks that come later in the lock order, so it does not wait for lock_. Other
+// threads hold that only while they read or replace the pointer.
 bool DeviceViewChanger::is_overdue() {
   if (!lock_.try_lock()) return was_overdue_.load();
   const AdoptGuard guard(lock_);

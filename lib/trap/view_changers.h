@@ -20,11 +20,11 @@ class HostViewChanger final : public ViewChanger {
   HostViewChanger(const ArenaLayout& layout, std::vector<PoolFiles> pools, bool huge_pages)
       : layout_(layout), pools_(std::move(pools)), huge_pages_(huge_pages) {}
 
-  // Sets the userfaultfd with which the arena is registered; not called if there is none. Before
-  // the first change.
+  // Sets the userfaultfd with which the arena is registered; not called if there is none. Call it
+  // before the first change.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
 
-  // See Trap::open_host(). `accessible`: see ViewOptions.
+  // See Trap::open_host(). `accessible`: see open_pool_view().
   [[nodiscard]] int open(PageSpan pages, bool accessible) const;
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const PageSpan> runs) override;

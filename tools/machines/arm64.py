@@ -1,4 +1,4 @@
-"""arm64: programs as those of kernels.py, compiled in a root folder with Debian 13 and its cross
+"""arm64: the programs of kernels.py, compiled in a root folder with Debian 13 and its cross
 compiler, in an emulated machine with Debian 13's kernel. In full also: Debian 12's kernel, whose
 userfaultfd cannot protect pages on arm64.
 
@@ -33,8 +33,8 @@ INSTALLED = [
 NEW_KERNEL = ("trixie", "6.12.", "userfaultfd")
 OLD_KERNEL = ("bookworm", "6.1.", "mprotect")
 
-# Besides the tests of kernels.py: registers and instructions, and what processes share. With the
-# cases of the short form; empty: all.
+# Besides the tests of kernels.py: tests of registers and instructions, and of what processes share.
+# Each with the cases of the short form; if empty, all.
 MORE_TESTS = [
     ("os/access_faults_test", ""),
     ("os/process_test", ""),
@@ -72,7 +72,7 @@ NEEDED = [("mmdebstrap", "mmdebstrap"), ("qemu-system-aarch64", "qemu-system-arm
 
 INSTALL_LIMIT_S = 3600
 BUILD_LIMIT_S = 2 * 3600
-# Of one program, and of all: a program takes several times as long as in an emulated PC.
+# Limits of one program, and of all: they take several times as long as in an emulated PC.
 PROGRAM_LIMIT_S = {True: 180, False: 1200}
 MACHINE_LIMIT_S = {True: 1200, False: 4 * 3600}
 # All instructions of arm64 that QEMU knows; pointer authentication as QEMU computes it fastest.
@@ -86,7 +86,7 @@ def to_second_line(path):
 
 
 class Root:
-    """A system with the cross compiler, in a folder."""
+    """A root folder with the cross compiler."""
 
     def __init__(self, attempt):
         self.attempt = attempt
@@ -116,7 +116,7 @@ class Root:
         return "\n  | ".join([str(self.log), *self.log.read_text().splitlines()[-12:]])
 
     def install(self):
-        """Installs the system, unless it is there and of this kind."""
+        """Installs the system, unless it is there with these packages and new enough."""
         ready = self.cache / "ready"
         kind = hashlib.sha256("\n".join(INSTALLED).encode()).hexdigest()
         if ready.exists() and ready.read_text() == kind and (
@@ -136,7 +136,7 @@ class Root:
         ready.write_text(kind)
 
     def configure(self):
-        """A clean clone of HEAD, and a build folder for it."""
+        """Makes a clean clone of HEAD and a build folder. Returns whether it succeeded."""
         self.attempt.clone(self.folder / SOURCE)
         (self.folder / "cross.ini").write_text(CROSS_FILE)
         return self.run(
@@ -154,9 +154,9 @@ class Root:
 
 
 class Build(kernels.Build):
-    """The build folder in the root folder. Meson of this machine may be older than the one that
-    made it, so what that one noted is read from its files. What programs get as arguments and
-    environment are paths in the emulated machine, which are those below the root folder."""
+    """The build folder in the root folder. This machine's Meson may be older than the one that
+    made the folder, so that one's files are read. Arguments and environment of programs have
+    paths of the emulated machine, which are those below the root folder."""
 
     def __init__(self, root):
         self.root = root
@@ -184,7 +184,7 @@ class Build(kernels.Build):
 
 
 def run_of_checksum(build):
-    """A program that knows nothing of Wherry, under `wherry run`."""
+    """The test of a program that knows nothing of Wherry, under `wherry run`."""
     program = build.program("tests/guest_checksum")
     return kernels.Program(
         "wherry run -- checksum",

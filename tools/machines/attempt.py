@@ -8,7 +8,7 @@ CHECKOUT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 class Unavailable(Exception):
-    """This machine cannot be had here; the text says why and what to do."""
+    """A machine cannot be tried here; the text says why and what to do."""
 
 
 class Attempt:

@@ -27,7 +27,7 @@ RELEASES = {"debian12": "bookworm", "debian13": "trixie", "sid": "sid"}
 NAMES = tuple(RELEASES)
 
 BARE_DAYS = 14
-# Beside what README's commands install. `mount` is for this file.
+# Packages besides those that README's commands install. This file needs `mount`.
 INCLUDED = "ca-certificates,ccache,mount"
 CLONE = "/wherry"  # in the root folder
 LIMIT_S = {"demo": 3600, "test": 3 * 3600, "build": 2 * 3600, "packages": 3600, "program": 300}
@@ -37,8 +37,8 @@ LIMIT_S = {"demo": 3600, "test": 3 * 3600, "build": 2 * 3600, "packages": 3600, 
 QUICK = ["browser", "fuzz", "guest", "held", "injection", "mpi", "package", "run", "sigbus",
          "stress", "surroundings", "tree"]
 
-# Runs in new namespaces of mounts and processes; the last arguments are the command. A chroot would
-# not do: in one, Linux forbids new user namespaces, in which the library makes huge pages.
+# Runs in new namespaces of mounts and processes; the last arguments are the command. A chroot does
+# not suffice: in one, Linux forbids new user namespaces, in which the library makes huge pages.
 ENTER = """
 set -e
 root=$1 archives=$2 ccache=$3
@@ -72,7 +72,7 @@ AS_NOBODY = [
 
 
 class Root:
-    """A system in a folder. name: says which one, beside others of the same release."""
+    """A root folder. name: tells several of the same release apart."""
 
     def __init__(self, attempt, name):
         self.attempt, self.release = attempt, RELEASES[attempt.name]
@@ -116,7 +116,7 @@ class Root:
         return code == 0
 
     def count_tests(self, what, command, limit_s, **variables):
-        """Runs a command that ends as tools/test does, and counts its tests."""
+        """Runs a command whose last line is that of tools/test, and counts its tests."""
         code, output = self.run(command, limit_s, **variables)
         lines = output.splitlines()
         counts = re.fullmatch(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?",
@@ -136,7 +136,7 @@ class Root:
         self.attempt.skipped += skipped
 
     def make(self):
-        """The folder becomes a bare system, with a clone."""
+        """Unpacks a bare system into the folder."""
         archive = self._bare()
         _remove(self.folder)
         self.folder.mkdir(parents=True)
@@ -147,7 +147,7 @@ class Root:
         self.attempt.clone(self.folder / CLONE.lstrip("/"))
 
     def prepare(self):
-        """The folder becomes a system with all packages, unless it is one."""
+        """Makes a system with all packages, unless there is one. Returns whether it succeeded."""
         listed = subprocess.run(
             ["git", "-c", f"safe.directory={CHECKOUT}", "-C", CHECKOUT, "show",
              "HEAD:tools/packages.txt"], check=True, capture_output=True).stdout
@@ -165,7 +165,7 @@ class Root:
         return True
 
     def _bare(self):
-        """An archive with a bare system."""
+        """Returns an archive with a bare system, which is made anew if it is too old."""
         archive, new = self.cache / "bare.tar", self.cache / "bare-new.tar"
         if archive.exists() and time.time() - archive.stat().st_mtime < BARE_DAYS * 86400:
             return archive
@@ -185,7 +185,7 @@ class Root:
 
 
 def _remove(folder):
-    """Removes a root folder, in which nothing is mounted: mounts end with their command."""
+    """Removes a root folder. Nothing is mounted in it: mounts end with their command."""
     if folder.is_mount() or any(entry.is_mount() for entry in folder.glob("*")):
         raise Unavailable(f"something is mounted in {folder}")
     shutil.rmtree(folder, ignore_errors=True)

@@ -14,13 +14,13 @@ from machines.attempt import Unavailable
 
 KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 MIRROR = "http://deb.debian.org/debian"
-# Where Debian moves what it no longer supports.
+# Debian moves releases there that it no longer supports.
 ARCHIVE = "http://archive.debian.org/debian"
 SECONDS_OF_A_MONTH = 30 * 24 * 3600
 
 
 def mirror():
-    """That of the system, if it is a Debian."""
+    """The mirror from which this system installs, or Debian's."""
     listed = subprocess.run(["apt-get", "indextargets", "--format", "$(SITE)", "Label: Debian",
                              "Created-By: Packages"], capture_output=True, text=True)
     return (listed.stdout.split() or [MIRROR])[0]
@@ -91,7 +91,7 @@ def download_kernel(folder, suite, architecture, into):
             error = error or refused
     else:
         raise error
-    # The package for virtual machines is a third of the other's size.
+    # The kernel for virtual machines is a third of the usual one's size.
     package = apt.first_dependency(f"linux-image-cloud-{architecture}", r"linux-image-\d\S*")
     # Since Linux 6.16 the image is in a package of its own.
     binary = package.replace("linux-image-", "linux-binary-")
@@ -104,8 +104,8 @@ def download_kernel(folder, suite, architecture, into):
 
 
 def kernel_image(folder, suite, architecture, version=""):
-    """The image of the suite's newest kernel for virtual machines, whose version begins so. It is
-    downloaded once a month."""
+    """The image of the suite's newest kernel for virtual machines, downloaded once a month.
+    version: how its version must begin."""
     if not shutil.which("apt-get"):
         raise Unavailable("no apt-get: Debian's kernels are downloaded with it")
     if not KEYRING.exists():

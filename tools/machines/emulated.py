@@ -14,15 +14,15 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 
-# Seconds until the first program begins: ten, or some tens on a busy machine.
+# Limit in seconds until the first program begins, which takes ten, or tens on a busy machine.
 START_LIMIT = 120
-# Now and then an emulated CPU stops while Linux starts; then the machine is started again.
+# Starts that are tried, because now and then an emulated CPU stops while Linux starts.
 STARTS = 3
 
 DISK_BYTES = 256 << 20
 
 # Software emulation of a 64-bit PC. Without cmpxchg16b, whose emulation in QEMU 7.2 destroys flags:
-# Linux 6.12 then ends with a double fault in most starts.
+# with it, Linux 6.12 ends with a double fault in most starts.
 EMULATED_PC = ["-accel", "tcg,thread=multi", "-cpu", "max,cx16=off"]
 
 INIT = """#!/bin/busybox sh
@@ -62,8 +62,8 @@ USERS = "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
 
 @dataclasses.dataclass
 class Machine:
-    """What is emulated. The programs, their libraries and busybox are looked for below root, the
-    root folder of a Debian of the machine's architecture; / is this machine's own."""
+    """An emulated machine. Programs, their libraries and busybox are taken from below root: a root
+    folder of Debian for its architecture, or / of this machine."""
 
     qemu: str  # the program
     options: list  # -cpu, -m, -smp and others; not the kernel, the initrd and the serial lines
@@ -99,7 +99,7 @@ class Ended:
 @dataclasses.dataclass
 class Outcome:
     """began: the machine started. in_time: it stopped by itself. ended: the programs that ended, in
-    the order of the commands. rest: what the one printed that did not end. console: Linux's
+    the order of the commands. rest: the output of the one that did not end. console: Linux's
     messages."""
 
     began: bool
@@ -109,8 +109,8 @@ class Outcome:
     console: str
 
     def complaint(self):
-        """Linux's message about a fault of its own, or None. An emulated CPU looks stuck where the
-        machine that emulates it is busy."""
+        """Linux's message about an error of its own, or None. Soft lockups do not count: emulated
+        CPUs seem stuck if this machine is busy."""
         for line in self.console.splitlines():
             if re.search(r"\b(BUG|Oops|WARNING):", line) and "soft lockup" not in line:
                 return line
@@ -147,7 +147,7 @@ class Packer:
         self.library_folders = [*configured, "/lib", "/usr/lib"]
 
     def carry(self, path):
-        """The file or the folder, and what programs and libraries in it need."""
+        """Copies a file or a folder, and the libraries that it needs."""
         path = pathlib.Path(path).absolute()
         if path.is_dir():
             for inner in path.iterdir():
@@ -235,8 +235,8 @@ def build_initrd(machine, folder, commands, files, environment, mark):
 
 
 def disk_options(folder):
-    """A disk for /var/tmp, where one can be made: files in memory have no direct I/O before Linux
-    6.6. Debian's kernels have the drivers of NVMe disks and of ext4 built in."""
+    """Options for a disk for /var/tmp, if mke2fs is there: files in memory have no direct I/O
+    before Linux 6.6. Debian's kernels have the drivers of NVMe disks and of ext4 built in."""
     maker = shutil.which("mke2fs", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if not maker:
         return []
@@ -249,8 +249,8 @@ def disk_options(folder):
 
 
 def boot(machine, image, folder, mark, limit, start_limit):
-    """Linux's output, the programs' output or None if none began, and whether the machine stopped
-    by itself in time."""
+    """Boots the machine. Returns Linux's output, the programs' output (None if none began), and
+    whether the machine stopped by itself in time."""
     console, output = folder / "console", folder / "output"
     beginning = f"{mark} begins\n"
 
@@ -269,8 +269,8 @@ def boot(machine, image, folder, mark, limit, start_limit):
     process = subprocess.Popen([
         "setpriv", "--pdeathsig=KILL", machine.qemu, *machine.options,
         "-kernel", machine.kernel, "-initrd", image,
-        # Without the counter of cycles as a clock: on busy CPUs Linux measures its rate wrongly
-        # (one run's seconds were a third of a second), or finds it unstable and changes its code
+        # tsc=unstable: no cycle counter as a clock. On busy CPUs Linux measures its rate wrongly
+        # (in one run a second was a third of a second), or finds it unstable and changes its code
         # at run time, at which QEMU 7.2 crashed with Linux 7.
         "-append", f"console={machine.console} panic=-1 quiet tsc=unstable",
         "-display", "none", "-nodefaults", "-no-reboot",

@@ -17,9 +17,9 @@ from machines.attempt import CHECKOUT, Unavailable
 
 @dataclasses.dataclass
 class Kernel:
-    suite: str  # of Debian, whose newest kernel for virtual machines it is
+    suite: str  # of Debian; its newest kernel for virtual machines is taken
     trap: str  # what the library chooses there
-    version: str = ""  # how its name begins
+    version: str = ""  # how the kernel's version begins
 
 
 KERNELS = {
@@ -32,7 +32,7 @@ NAMES = tuple(KERNELS)
 
 SKIPPED = 77
 SORT = "/usr/bin/sort"
-# Of one program, and of all, in seconds. The machine is emulated, on CPUs that may be busy.
+# Limits of one program, and of all, in seconds, on emulated CPUs; those below may be busy.
 PROGRAM_LIMIT = {True: 120, False: 1800}
 MACHINE_LIMIT = {True: 900, False: 4 * 3600}
 # Seconds in which a machine with KVM starts and ends.
@@ -55,12 +55,13 @@ QUICK_TESTS = [
     ("system/prefetch_residency_test", "a whole block is one huge page*"),
     ("system/oversubscription_test", "a block that was evicted*"),
 ]
-# These also run with the trap that Linux does not choose there.
+# These run with the mprotect trap, too, where userfaultfd is chosen.
 QUICK_BY_PROTECTION = [
     ("stress/litmus", "migrating pages between host and device*"),
     ("held/free_pages_test", ""),
 ]
-# The long form: these folders, and more. Not the tests that start Python, a compiler or gdb.
+# The long form: tests of these folders and some others, without those that start Python, a
+# compiler or gdb.
 FULL_FOLDERS = ["os", "trap"]
 FULL_TESTS = [
     "stress/kills_test", "stress/stress_test", "stress/advice_concurrency_test",
@@ -97,7 +98,7 @@ class Program:
 
 
 class Build:
-    """A build folder, and what Meson knows of its tests."""
+    """A build folder, and its tests as Meson knows them."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -119,7 +120,7 @@ class Build:
         return self.tests[name]["cmd"][0].startswith(str(self.folder / "tests"))
 
     def test(self, name, cases, quick, environment, suffix=""):
-        """`cases`: the pattern of their names; empty: all."""
+        """`cases`: a pattern of names of test cases; if empty, all."""
         test = self.tests[name]
         *words, last = test["cmd"]
         words.append(last + cases)  # Catch2's way to say `and`
@@ -136,7 +137,7 @@ class Build:
                     file for target in test["depends"] for file in self.made_by[target]]
 
     def targets(self, paths):
-        """What makes them. Some are links that come with a target, and some exist already."""
+        """The targets that make these files. Some are links to targets, and some exist already."""
         made = [file for files in self.made_by.values() for file in files]
         return sorted({os.path.relpath(file, self.folder) for path in map(str, paths)
                        for file in made if file == path or file.startswith(f"{path}.")})
@@ -166,14 +167,14 @@ def cg(build, name, devices, quick, environment=None):
 
 
 def write_lines(folder):
-    """A file that `sort` reads into memory that is large enough to become managed."""
+    """Writes a file that `sort` reads into memory that is large enough to become managed."""
     path = folder / "lines"
     path.write_text("".join(f"{number * 7919 % 100003} {number}\n" for number in range(100_000)))
     return path
 
 
 def sort(wherry, lines, limit):
-    """A program that knows nothing of Wherry, under `wherry run`."""
+    """The test of `sort`, which knows nothing of Wherry, under `wherry run`."""
     right = hashlib.sha256("".join(sorted(lines.open())).encode()).hexdigest()
     script = '"$0" run -- "$1" -S 64M "$2" | sha256sum'
     return Program(
@@ -184,12 +185,12 @@ def sort(wherry, lines, limit):
 
 
 def programs(build, kernel, quick, folder):
-    """What runs in the machine, and further files that it needs."""
+    """The programs that run in the machine, with their files."""
     lines = write_lines(folder)
     wherry = build.program("tools/wherry")
     limit = PROGRAM_LIMIT[quick]
     by_protection = {"WHERRY_TRAP": "mprotect"}
-    # Tests expect userfaultfd, unless they are told.
+    # Tests expect userfaultfd, unless WHERRY_TRAP says otherwise.
     plain = by_protection if kernel.trap == "mprotect" else {}
     isolated, coherent = "kind=isolated,capacity=64M", "kind=coherent,capacity=64M"
 
@@ -219,7 +220,7 @@ def programs(build, kernel, quick, folder):
 
 
 def own_build(attempt):
-    """A build of a clean clone of HEAD, which all kernels share and later calls update."""
+    """Builds a clean clone of HEAD, which all kernels share and later calls update."""
     folder = attempt.cache / "kernels/source"
     trusting = ["git", "-c", f"safe.directory={CHECKOUT}"]
     if not (folder / ".git").is_dir():
@@ -229,7 +230,7 @@ def own_build(attempt):
         subprocess.run([*trusting, "-C", folder, "checkout", "--quiet", "--force", "--detach",
                         "FETCH_HEAD"], check=True)
     subprocess.run([folder / "tools/configure", folder / "build", "-Dbench=false"], check=True)
-    # Configures again where the sources' list has changed; the tests are read from the result.
+    # Configures again if the list of sources has changed, because the tests are read from it.
     subprocess.run(["ninja", "-C", folder / "build", "build.ninja"], check=True,
                    stdout=subprocess.DEVNULL)
     return Build(folder / "build")
@@ -244,7 +245,7 @@ def tool(name, package):
 
 
 def fastest_machine(folder, qemu, image, busybox):
-    """With KVM where that works: a virtual machine that permits it may fail to start Linux so."""
+    """A machine with KVM if Linux starts in it, which some virtual machines prevent."""
     size = ["-m", "2G", "-smp", "2"]
     emulation = emulated.Machine(qemu, [*emulated.EMULATED_PC, *size], image, busybox)
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):

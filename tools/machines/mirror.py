@@ -23,7 +23,7 @@ def debian():
 
 
 def settings():
-    """Arguments of mmdebstrap, for the apt of a new system: this one's proxies, no translations."""
+    """Arguments of mmdebstrap for a new system's apt: the proxies of this one, no translations."""
     proxies = [line for line in _lines("apt-config", "dump")
                if line.startswith(("Acquire::http::Proxy ", "Acquire::https::Proxy "))]
     return [f"--aptopt={line}" for line in [*proxies, 'Acquire::Languages "none";']]

@@ -1,5 +1,5 @@
-// The order in which blocks are accessed: patterns on which replacement policies are compared. The
-// same seed gives the same trace.
+// Makes traces of block accesses, on which replacement policies are compared. The same seed gives
+// the same trace.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace wherry::tool {
 
 using AccessTrace = std::vector<std::uint32_t>;
 
-// 0, 1, ... blocks - 1, repeated.
+// The blocks 0, 1, ... blocks - 1, `rounds` times.
 AccessTrace sweep_trace(std::uint32_t blocks, std::size_t rounds);
-// Every block is equally likely.
+// Random blocks, all equally likely.
 AccessTrace random_trace(std::uint32_t blocks, std::size_t accesses, std::uint64_t seed);
 // The n-th most popular block is accessed in proportion to n^-exponent. The ranks of the blocks are
-// random, too.
+// random.
 AccessTrace zipf_trace(std::uint32_t blocks, std::size_t accesses, double exponent,
                        std::uint64_t seed);
 

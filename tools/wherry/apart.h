@@ -1,5 +1,4 @@
-// Runs work in a process of its own, for settings that last as long as a process: devices,
-// policies.
+// Runs work in a process of its own, because devices and policies are set once for a process.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace wherry::tool {
 std::string run_apart(const std::function<void()>& work, void* result, std::size_t bytes,
                       int limit_ms = 120'000);
 
-// work(value) fills the value. Returns an empty string if it did.
+// Runs work(value) in a child, which fills `value`. Returns "" or a reason.
 template <typename Value, typename Work>
 std::string run_apart(Value& value, const Work& work) {
   static_assert(std::is_trivially_copyable_v<Value>);

@@ -20,7 +20,7 @@ struct BenchOptions {
   PolicyBenchOptions policies;
   NumaBenchOptions numa;
   ProgramBenchOptions programs;
-  // The subcommands. The benchmark is the first whose subcommand was parsed, else prefetch.
+  // The subcommands. run_bench() runs the first of them that was parsed, else prefetch.
   const CLI::App* answers_all = nullptr;
   const CLI::App* oversubscribes = nullptr;
   const CLI::App* compares_policies = nullptr;

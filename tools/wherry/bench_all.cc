@@ -28,15 +28,15 @@ constexpr int group_limit_ms = 240'000;
 constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t usual_teardown_bytes = std::uint64_t{16} << 30;
 
-// The largest group has five times the large memory resident.
+// The group that needs most has five times BenchScale::bytes resident.
 constexpr std::uint64_t resident_most = 5;
 
 struct Answer {
   Question question;
   Figures figures;
-  std::string error;  // empty: there are figures
+  std::string error;  // empty if there are figures
 
-  // The value divided by the limit; not a number without a limit.
+  // The value divided by the limit; NaN without a limit.
   double ratio() const { return figures.value / figures.limit; }
 };
 
@@ -134,7 +134,7 @@ std::string as_json(const std::vector<Answer>& answers, const BenchScale& scale,
   return fmt::format("{},\"answers\":[\n{}\n]}}\n", head, fmt::join(lines, ",\n"));
 }
 
-// Blanks if it was not measured.
+// Empty if the value was not measured.
 std::string cell(double value, const std::string& unit) {
   if (std::isnan(value)) return "";
   return fmt::format("{:.{}f} {}", value,

@@ -1,5 +1,5 @@
-// `wherry bench all`: answers the questions of bench_questions.h, each beside what Linux or the
-// hardware permits and beside what a program would otherwise use, in the same run.
+// `wherry bench all`: measures the answers to the questions of bench_questions.h, and in the same
+// run what Linux or the hardware permits and what a program would use without the library.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ inline constexpr std::uint64_t all_bytes_min = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t all_bytes_max = std::uint64_t{64} << 30;
 
 struct AllBenchOptions {
-  std::vector<std::string> only;  // keys or names of groups; empty: all questions
-  std::uint64_t bytes = 0;        // of large memory; 0: chosen by the memory that is available
+  std::vector<std::string> only;  // keys or names of groups; if empty, all
+  std::uint64_t bytes = 0;        // of large memory; 0: chosen by the available memory
   bool json = false;
 };
 

@@ -36,7 +36,7 @@ double median_us(const Call& call) {
   return median(each) / 1e3;
 }
 
-// For calls that take about as long as reading the clock.
+// As median_us(), for calls that are about as short as reading the clock: times 100 at once.
 template <typename Call>
 double median_of_batches_us(const Call& call) {
   constexpr int batch = 100;
@@ -67,7 +67,7 @@ double range_attribute_us(std::byte* memory) {
   });
 }
 
-// Of memory without a resident page. Two kinds of advice alternate, so that each call changes
+// Advises memory without a resident page. Two kinds of advice alternate, so that each call changes
 // something.
 double advise_us(std::byte* memory) {
   bool set = false;

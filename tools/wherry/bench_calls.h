@@ -1,8 +1,8 @@
-// The questions of `wherry bench all` about calls that move nothing. Each function fills the
-// figures of one group of bench_questions.cc, in the order there.
+// Measurements of `wherry bench all` of calls that move no pages. Each function fills the figures
+// of one group of bench_questions.cc, in the group's order.
 //
-// Requires for each: the process is a new one with one thread, whose environment may be changed,
-// and in which the library has not been started. Throws std::exception.
+// Each function requires a new process with one thread, in which the library has not been started,
+// and changes its environment. Throws std::exception.
 #pragma once
 
 #include <span>

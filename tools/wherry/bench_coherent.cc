@@ -23,14 +23,14 @@ using bench::PlainMemory;
 
 constexpr int runs = 5;
 
-// Coherent, unless the ordinal is 1, with as much capacity as large memory needs.
+// Device 0 is coherent and device 1 isolated. Each has capacity for `bytes`.
 void set_devices(std::size_t bytes) {
   const std::size_t capacity = (bytes >> 20) + 64;
   ::setenv("WHERRY_DEVICES",
            fmt::format("kind=coherent,capacity={0}M;capacity={0}M", capacity).c_str(), 1);
 }
 
-// Random updates in memory whose size is a power of two, in ns for each.
+// The ns of one random update in memory whose size is a power of two.
 double update_ns(std::byte* memory, std::size_t bytes) {
   auto* const words = reinterpret_cast<std::uint64_t*>(memory);
   const std::size_t mask = bytes / sizeof(std::uint64_t) - 1;
@@ -64,18 +64,18 @@ struct ResidentMemory {
   managed_array<std::uint64_t> words;
 };
 
-// A pass of a program that updates managed memory at random, in ns. The first quartile of many:
-// slower ones were disturbed.
+// The ns of a random update in managed memory: the first quartile of many passes, because slower
+// ones were disturbed.
 double pass_ns(std::size_t bytes, const char* budget) {
   ::setenv("WHERRY_SAMPLING", budget, 1);
   set_devices(bytes);
-  // Moves would cost time, too, and are no part of the budget.
+  // With this policy no pages move: moves cost time that is not in the budget.
   detail::check(wherrySetPolicy("first-touch"), "wherrySetPolicy");
   ResidentMemory memory(bytes);
   update_ns(memory.data(), bytes);
   constexpr int passes = 60;
   std::vector<double> ns;
-  // The host uses the device's memory: each sample shows that, and so they do not become rare.
+  // Samples stay frequent, because each shows that the host uses the device's memory.
   for (int pass = 0; pass < passes; ++pass) ns.push_back(update_ns(memory.data(), bytes));
   return quantile(ns, 0.25);
 }

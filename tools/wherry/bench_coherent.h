@@ -1,8 +1,8 @@
-// The questions of `wherry bench all` about coherent devices. Each function fills the figures of
-// one group of bench_questions.cc, in the order there.
+// Measurements of `wherry bench all` of coherent devices. Each function fills the figures of one
+// group of bench_questions.cc, in the group's order.
 //
-// Requires for each: the process is a new one with one thread, whose environment may be changed,
-// and in which the library has not been started. Throws std::exception.
+// Each function requires a new process with one thread, in which the library has not been started,
+// and changes its environment. Throws std::exception.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace wherry::tool {
 
-// Accesses by an attached thread to memory in the pool of a coherent device.
+// Accesses of a thread that is attached to a coherent device to memory in the device's pool.
 void measure_coherent_resident(const BenchScale& scale, std::span<Figures> figures);
-// Prefetches, beside those of an isolated device.
+// Prefetches, compared with those of an isolated device.
 void measure_coherent_prefetches(const BenchScale& scale, std::span<Figures> figures);
-// How much longer a program takes because accesses are sampled, for budgets of 1, 2 and 4 %.
+// How much longer a program takes because accesses are sampled (WHERRY_SAMPLING of 1, 2 and 4 %).
 void measure_sampling(const BenchScale& scale, std::span<Figures> figures);
 
 }  // namespace wherry::tool

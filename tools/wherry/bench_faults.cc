@@ -77,7 +77,7 @@ double touch_plain(PlainMemory& plain) {
   return timed_touch(plain.data(), bytes, page);
 }
 
-// All pages, trapped by hand.
+// Nanoseconds for a touch of all pages, trapped by the program itself.
 double touch_segv(SegvPages& by_hand) {
   by_hand.protect();
   return timed_touch(by_hand.memory(), bytes, page);
@@ -141,7 +141,7 @@ void measure_fault_latency(const BenchScale&, std::span<Figures> figures) {
   there_and_back.peer.push_back(futex_round_trip_us());
   Samples contended{{}, there_and_back.limit, there_and_back.peer};
   constexpr Contention one_page{.distance = 64, .in_turn = true};
-  // Two writes for each time there and back.
+  // Each time that the page goes there and back it is written twice.
   for (int run = 0; run < 3; ++run)
     contended.value.push_back(2e6 / contend(memory, one_page, -1, 0).writes_per_s);
   figures[0] = to_host.medians();

@@ -1,4 +1,4 @@
-// What the measurements of `wherry bench all` return, and how large they are.
+// The results and the sizes of the measurements of `wherry bench all`.
 #pragma once
 
 #include <cmath>
@@ -9,18 +9,18 @@
 
 namespace wherry::tool {
 
-// The answer to one question. A figure that is not a number was not measured.
+// The answer to one question. A figure that was not measured is NaN.
 struct Figures {
   double value = std::nan("");
   // What Linux or the hardware permits, measured in the same run by a bare program.
   double limit = std::nan("");
-  // What a program would otherwise use.
+  // What a program would use without the library, measured likewise.
   double peer = std::nan("");
 };
 
 struct BenchScale {
-  std::size_t bytes = 0;           // of large memory; a multiple of 4 MiB
-  std::size_t teardown_bytes = 0;  // of the largest
+  std::size_t bytes = 0;           // of "large memory"; a multiple of 4 MiB
+  std::size_t teardown_bytes = 0;  // that measure_teardown() frees
   int cpus = 1;
 };
 

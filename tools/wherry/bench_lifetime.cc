@@ -24,7 +24,7 @@ using bench::PlainMemory;
 constexpr int starts = 11;
 constexpr int teardowns = 3;
 
-// mmap(2) and munmap(2) of as much as the large allocation, without memory.
+// mmap(2) and munmap(2) of as many bytes as measure_startup() allocates.
 double map_ms() {
   constexpr std::size_t bytes = std::size_t{100} << 30;
   return ns_of([] {
@@ -36,7 +36,7 @@ double map_ms() {
          1e6;
 }
 
-// GB/s of freeing it.
+// Frees resident managed memory. Returns GB/s.
 double free_managed_rate(std::size_t bytes, const stream& in) {
   std::optional<managed_array<std::uint64_t>> words(bytes / sizeof(std::uint64_t));
   prefetch_and_wait(words->span(), host, in);

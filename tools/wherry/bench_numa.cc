@@ -213,7 +213,7 @@ double bytes_per_second(const Result& result, const NumaBenchOptions& options) {
   return static_cast<double>(options.bytes) / result.seconds;
 }
 
-// The rows of the plot of a measured path, one for each panel; values are missing.
+// The rows of a path in the plot, one for each panel, without values yet.
 struct PathRows {
   PlotRow bandwidth;
   PlotRow latency;
@@ -244,8 +244,7 @@ Plot to_plot(const std::vector<PathRows>& rows, const std::vector<std::string>& 
           {std::move(bandwidth), std::move(latency)}};
 }
 
-// The nodes at which a path may begin or end. Empty: there is no such node; an error line was
-// printed.
+// The nodes at which a path may begin or end. If there is none, prints an error line.
 std::vector<int> nodes_for(std::optional<int> asked) {
   std::vector<int> nodes;
   for (const impl::NumaNode& node : impl::read_machine().nodes)
@@ -290,7 +289,7 @@ class Table {
     absent_.push_back(std::move(row));
   }
 
-  // One node cannot show how fast the memory of another is.
+  // `one_node`: adds that the figures do not show the speed of another node's memory.
   int print(bool one_node) const {
     if (options_.json)
       return print_out(Json{{"machine", describe_machine()},

@@ -22,7 +22,7 @@
 namespace wherry::tool {
 namespace {
 
-// A temporary file.
+// A temporary file, which the destructor removes.
 class PassingFile {
  public:
   PassingFile() : path_(std::filesystem::temp_directory_path() / "wherry-XXXXXX") {
@@ -58,7 +58,7 @@ std::variant<replay::CostModel, std::string> costs_here() {
   const std::string file = usual_cost_file();
   if (exists(file)) return load_costs(file);
   auto costs = calibrate();
-  // If they cannot be saved, they are measured again the next time.
+  // Costs that cannot be saved are measured again the next time.
   if (const auto* const measured = std::get_if<replay::CostModel>(&costs))
     (void)save_kept(replay::to_json(*measured), file);
   return costs;

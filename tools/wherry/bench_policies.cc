@@ -48,8 +48,8 @@ Result run(const Workload& workload, std::uint64_t seed) {
   return result;
 }
 
-// The rows of a table with these names; all rows if there are no names. nullopt: a name is not in
-// the table; an error line was printed.
+// The rows of a table with these names; all rows if there are no names. If the table lacks a name,
+// prints an error line and returns nullopt.
 template <typename PolicyRow>
 std::optional<std::vector<const PolicyRow*>> choose(std::span<const PolicyRow> rows,
                                                     const std::vector<std::string>& names,
@@ -86,7 +86,7 @@ struct PolicyRow {
   double of_best(std::size_t policy) const { return results[policy].seconds / best(); }
 };
 
-// A string: one line with the error.
+// Returns the results of one workload, or the error.
 std::variant<PolicyRow, std::string> measure(const Workload& workload,
                                              const std::vector<std::string>& policies,
                                              const replay::CostModel& costs,
@@ -201,7 +201,7 @@ void set_devices() {
   ::setenv("WHERRY_DEVICES", "capacity=32M,workers=1;capacity=32M,workers=1", /*overwrite=*/0);
 }
 
-// A string: one line with the error.
+// Returns a row for each workload, or the error.
 std::variant<std::vector<PolicyRow>, std::string> measure_all(
     const std::vector<const Workload*>& workloads, const std::vector<std::string>& policies,
     const PolicyBenchOptions& options) {

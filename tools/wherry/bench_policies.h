@@ -12,12 +12,12 @@
 namespace wherry::tool {
 
 struct PolicyBenchOptions {
-  std::vector<std::string> policies;   // empty: all built-in ones
-  std::vector<std::string> workloads;  // empty: all
+  std::vector<std::string> policies;   // if empty, all built-in ones
+  std::vector<std::string> workloads;  // if empty, all
   int rounds = 3;
   std::uint64_t seed = 1;
-  std::string traces;  // if not empty: a folder, which keeps a trace of each workload
-  std::string svg;     // the file for a plot; empty: none
+  std::string traces;  // a folder for a trace of each workload, if not empty
+  std::string svg;     // the file for a plot, if not empty
   bool json = false;
 };
 
@@ -28,7 +28,7 @@ int run_bench_policies(const PolicyBenchOptions& options);
 
 // For `wherry bench all`: the geometric mean of the times of each built-in policy, in the order of
 // impl::built_in_policies(), relative to the best policy of each workload. Throws std::exception.
-// Requires: as above, and the environment may be changed.
+// Changes the environment. Requires: the library has not been started.
 void measure_policies(const BenchScale& scale, std::span<Figures> figures);
 
 }  // namespace wherry::tool

@@ -141,8 +141,8 @@ class PrefetchBench {
     });
   }
 
-  // The number of compute rounds that takes as long as the copy: the hardest case for overlapping
-  // them.
+  // The number of compute rounds that take as long as the copy: then the two are hardest to
+  // overlap.
   std::size_t balance() {
     double copy = 0;
     for (int i = 0; i < runs; ++i) {
@@ -205,8 +205,8 @@ class PrefetchBench {
       managed_array<std::uint64_t> fresh(latency_samples * region_words);
       sample_faults(fresh.span(), idle, [] { return true; });
     }
-    // As much as the device can hold beside the data, at most four times as much, so that the
-    // faults fall into the time of the prefetch.
+    // As much as the device can hold beside the data, at most four times the data: then the
+    // prefetch lasts longer than the faults.
     const std::uint64_t most = std::min<std::uint64_t>(4 * options_.bytes, device_.free_memory());
     managed_array<std::uint64_t> large(most / region_words / sizeof(std::uint64_t) * region_words);
     touch_on_host(large.span());

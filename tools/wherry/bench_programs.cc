@@ -35,7 +35,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::chrono::seconds run_limit{300};
 const std::string trace_prefix = "trace-";
 
-// How a program is run. The first way is without Wherry.
+// A way to run a program. The first one is without Wherry.
 struct Way {
   std::string name;
   std::vector<std::string> prefix;
@@ -64,7 +64,7 @@ std::vector<Way> ways(const ProgramBenchOptions& options) {
   return all;
 }
 
-// What a run produced: two runs with the same Outcome did the same.
+// What a run produced. Runs with equal outcomes did the same.
 struct Outcome {
   int code = 0;
   std::uint64_t checksum = 0;
@@ -90,7 +90,7 @@ bool is_result(const Program& program, const std::string& line) {
          });
 }
 
-// Of the program's results; without figures and spaces if it prints figures.
+// Sums the program's results; without figures and spaces if it prints figures.
 std::uint64_t checksum_of(const Program& program, const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   Checksum checksum;
@@ -112,16 +112,16 @@ std::uint64_t checksum_of(const Program& program, const fs::path& path) {
   return checksum.sum();
 }
 
-// All runs of a program one way.
+// All runs of a program in one way.
 struct WayResult {
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;
-  // To the runs without Wherry of the same round.
+  // This way's time, divided by that without Wherry in the same round.
   std::vector<double> ratios;
   std::vector<double> cpu_ratios;
-  bool same = true;  // as the first run without Wherry
+  bool same = true;  // each run did the same as Runner::first_
   bool timed_out = false;
-  int code = 0;  // of the last run that was not the same; else of all
+  int code = 0;  // of the first run that was not the same, or of all
   double trace_bytes = 0;
 };
 
@@ -130,7 +130,7 @@ struct ProgramRow {
   std::vector<WayResult> ways;  // in the order of ways(); empty: the program is not installed
   Json report;                  // of the last run with Wherry
 
-  // Whether its runs without Wherry do the same each time, so that the others should, too.
+  // Whether all runs without Wherry did the same, so that runs with it should, too.
   bool repeats() const { return ways[0].same; }
   double managed_mib() const { return report.value("most_bytes", 0.0) / mebibyte; }
 };
@@ -156,7 +156,7 @@ class Runner {
     done.outcome = {done.run.code, checksum_of(program_, folder_ / program_.results)};
     return done;
   }
-  // `kept`: where the traces go; empty: nowhere.
+  // `kept`: a folder for the traces; if empty, they are removed.
   void add_run(const Way& way, WayResult& result, const fs::path& kept) const {
     const Done done = run(way.prefix);
     result.seconds.push_back(done.run.seconds);
@@ -191,7 +191,7 @@ class Runner {
 
   const Program& program_;
   const fs::path folder_;
-  Outcome first_;  // before it was measured, without Wherry
+  Outcome first_;  // of a run without Wherry before those that count
 };
 
 ProgramRow measure(const Program& program, const fs::path& folder,
@@ -201,7 +201,7 @@ ProgramRow measure(const Program& program, const fs::path& folder,
   const Runner runner(program, folder);
   for (int round = 0; round < options.rounds; ++round) {
     // Every second round is in the opposite order, so that a trend of the machine's speed favours
-    // none.
+    // no way.
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t way = round % 2 == 0 ? i : all.size() - 1 - i;
       const bool is_last = round + 1 == options.rounds;
@@ -224,7 +224,7 @@ std::string agreement(const ProgramRow& row, const WayResult& way) {
   return way.same ? "yes" : "NO";
 }
 
-// Empty: all runs did what they should.
+// Empty if all runs did what they should.
 std::string why_wrong(const ProgramRow& row, const std::vector<Way>& all) {
   if (row.ways[0].timed_out || row.ways[0].code != 0)
     return fmt::format("{} fails without Wherry, with code {}", row.program->name,
@@ -330,7 +330,7 @@ std::string listing(const std::vector<const Program*>& chosen, bool json) {
   return json ? all.dump(2) + "\n" : text;
 }
 
-// Nothing: a pattern fits no program, and an error line was printed.
+// If a pattern fits no program, prints an error line and returns nullopt.
 std::optional<std::vector<const Program*>> choose(const std::vector<std::string>& patterns) {
   const auto fits = [](const std::string& pattern, const Program& program) {
     return ::fnmatch(pattern.c_str(), program.name.c_str(), 0) == 0;
@@ -352,7 +352,7 @@ std::optional<std::vector<const Program*>> choose(const std::vector<std::string>
   return chosen;
 }
 
-// The same for all programs.
+// Gives all programs the same environment.
 void set_environment() {
   ::setenv("LC_ALL", "C", 1);
   ::setenv("OMP_NUM_THREADS", "2", 1);

@@ -8,16 +8,16 @@
 namespace wherry::tool {
 
 struct ProgramBenchOptions {
-  std::vector<std::string> only;  // patterns of names; empty: all programs
+  std::vector<std::string> only;  // patterns of names; if empty, all programs
   int rounds = 5;
   bool list = false;    // only lists the programs
   bool record = false;  // runs each also with --record
   double sample = 0;    // if not 0: runs each also with --record and --sample
-  // Bytes of memory that are used before; half of the available memory at most. None of the
-  // programs uses as much.
+  // Bytes that warm_up_memory() uses before the runs, at most half of the available memory. No
+  // program uses more than the default.
   std::uint64_t warm = std::uint64_t{4} << 30;
-  std::string traces;  // if not empty: a folder, which keeps the traces of the last round
-  // For wherry run.
+  std::string traces;  // a folder for the traces of the last round, if not empty
+  // Passed to `wherry run`.
   std::string devices;
   std::string policy;
   std::vector<std::string> attach;
@@ -25,7 +25,7 @@ struct ProgramBenchOptions {
 };
 
 // Prints to stdout, progress to stderr if it is a terminal, and one line to stderr for each program
-// that does not do the same under `wherry run`. Returns the exit code. Throws std::exception.
+// whose results differ under `wherry run`. Returns the exit code. Throws std::exception.
 int run_bench_programs(const ProgramBenchOptions& options);
 
 }  // namespace wherry::tool

@@ -16,10 +16,10 @@ struct Question {
   std::string unit;
   bool less_is_better = true;
   std::string limit;  // how the limit is measured
-  std::string peer;   // empty: there is none
+  std::string peer;   // how the peer is measured, if there is one
 };
 
-// Questions that one process answers.
+// Questions that are measured in one process.
 struct QuestionGroup {
   std::string name;
   std::vector<Question> questions;

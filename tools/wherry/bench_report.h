@@ -10,7 +10,7 @@
 
 namespace wherry::tool {
 
-// One result. A value of 0 does not apply and is not printed.
+// One result. A figure that is 0 does not apply and is not printed.
 struct BenchRow {
   std::string name;         // "prefetch to the device"
   std::string key;          // the name in JSON: "prefetch_to_device"
@@ -38,7 +38,7 @@ std::string describe_machine();
 std::string as_text(const BenchReport& report);
 std::string as_json(const BenchReport& report);
 
-// 0.5 is the median. Requires: not empty.
+// `part`: 0.5 for the median. Requires: `values` is not empty.
 double quantile(std::vector<double> values, double part);
 
 template <typename Work>

@@ -19,7 +19,7 @@ using bench::ResidentSpeed;
 
 constexpr int runs = 5;
 
-// Memory of the process that measures, then managed memory.
+// The kinds of memory: plain memory of the measuring process, then managed memory.
 enum Kind : std::size_t {
   plain_huge,
   plain_small,
@@ -29,8 +29,8 @@ enum Kind : std::size_t {
 };
 using Speeds = std::array<ResidentSpeed, kinds>;
 
-// Runs on the host or on a device: the plain memory is that of the calling process. The kinds take
-// turns, so that other load affects all of them; medians.
+// Runs on the host or on a device, and takes plain memory from the calling process. Returns
+// medians. The kinds take turns, so that other load affects all of them.
 Speeds measure_speeds(std::byte* faulted, std::byte* prefetched, std::size_t bytes) {
   PlainMemory huge(bytes, PlainMemory::Pages::huge), small(bytes, PlainMemory::Pages::small);
   const std::array<std::byte*, kinds> memory{huge.data(), small.data(), faulted, prefetched};
@@ -50,7 +50,7 @@ Speeds measure_speeds(std::byte* faulted, std::byte* prefetched, std::size_t byt
   return speeds;
 }
 
-// The four questions about one processor.
+// The answers to the questions about one processor.
 void fill(std::span<Figures> figures, const Speeds& speeds) {
   const auto of = [&](Kind kind, double ResidentSpeed::*speed) {
     return Figures{speeds[kind].*speed, speeds[plain_huge].*speed, speeds[plain_small].*speed};

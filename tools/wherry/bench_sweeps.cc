@@ -26,7 +26,7 @@ using Pages = PlainMemory::Pages;
 constexpr std::size_t page = 4096;
 constexpr int runs = 4;
 
-// One device, with space for `bytes` and a little more.
+// Sets one device, with space for `bytes` and a little more.
 void set_device(std::size_t bytes) {
   ::setenv("WHERRY_DEVICES", fmt::format("capacity={}M", (bytes >> 20) + 64).c_str(), 1);
 }
@@ -56,8 +56,8 @@ struct CopyBuffers {
   PlainMemory from, to;
 };
 
-// Free memory goes back to the host of a virtual machine after a few seconds, and is then slow to
-// use. So each timed first touch comes right after another one of the same memory.
+// A virtual machine gives free memory back to its host after a few seconds, and is slow to get it
+// again. So each timed first touch comes right after another one of the same memory.
 template <typename Touch>
 double warm_first_touch(PlainMemory& memory, const Touch& touch) {
   touch(memory.data());
@@ -199,7 +199,7 @@ void measure_evictions(const BenchScale& scale, std::span<Figures> figures) {
   const CopyBuffers copy(half);
   const runtime library;
   const stream in(library.device(0));
-  // Each fills the device, so that one has to leave before the other can come.
+  // Each of the two fills the device, so that one has to leave before the other can come.
   managed_array<std::uint64_t> both[] = {managed_words(half), managed_words(half)};
   for (auto& words : both) touch_on_host(words.span());
   prefetch_and_wait(both[1].span(), in.device(), in);

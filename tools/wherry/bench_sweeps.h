@@ -1,9 +1,9 @@
-// The questions of `wherry bench all` about large memory: what faults and prefetches achieve when
-// all of it is accessed or moved. Each function fills the figures of one group of
-// bench_questions.cc, in the order there.
+// Measurements of `wherry bench all` of large memory: the speed of faults and prefetches when all
+// of the memory is accessed or moved. Each function fills the figures of one group of
+// bench_questions.cc, in the group's order.
 //
-// Requires for each: the process is a new one with one thread, whose environment may be changed,
-// and in which the library has not been started. Throws std::exception.
+// Each function requires a new process with one thread, in which the library has not been started,
+// and changes its environment. Throws std::exception.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ void measure_sweeps(const BenchScale& scale, std::span<Figures> figures);
 void measure_prefetches(const BenchScale& scale, std::span<Figures> figures);
 void measure_evictions(const BenchScale& scale, std::span<Figures> figures);
 
-// Whether the machine has more than one NUMA node with memory: the peer of prefetches is
-// move_pages(2) then.
+// Whether the machine has more than one NUMA node with memory. Then prefetches are compared with
+// move_pages(2).
 bool several_nodes();
 
 }  // namespace wherry::tool

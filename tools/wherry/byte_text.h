@@ -1,4 +1,4 @@
-// Sizes for people.
+// Sizes as text.
 #pragma once
 
 #include <cstdint>

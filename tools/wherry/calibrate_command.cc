@@ -46,8 +46,8 @@ std::string as_text(const impl::NodeSpeeds& speeds) {
   return text;
 }
 
-// Where memory is on several nodes: measures their speeds and keeps them. `text`: what to print of
-// that. Returns an empty string, or one line with the error.
+// If several nodes have memory, measures their speeds and keeps them. `text`: gets what to print.
+// Returns an empty string, or one line with the error.
 std::string keep_node_speeds(std::string& text) {
   const impl::Machine machine = impl::read_machine();
   if (std::ranges::count_if(machine.nodes, &impl::NumaNode::has_memory) < 2) return {};

@@ -7,7 +7,7 @@
 namespace wherry::tool {
 
 struct CalibrateOptions {
-  std::string file;  // empty: the default file of this user
+  std::string file;  // if empty, this user's default file
   bool json = false;
 };
 

@@ -22,7 +22,7 @@ constexpr std::array<unsigned, 3> regions{1, 16, 512};  // in pages
 // The first pass warms up.
 constexpr int passes = 6;
 
-// Faults in a pass: fewer with large regions, so that all passes take about as long.
+// Faults in a pass: fewer with large regions, so that all passes take about the same time.
 std::size_t units_of(unsigned pages) {
   return pages == 512 ? 8 : 64;
 }
@@ -160,7 +160,7 @@ class Units {
 };
 
 void start(const char* devices, unsigned region_pages, const char* policy) {
-  // All other settings stay as in the environment, because the machine is used that way.
+  // Other settings stay as in the environment, because programs on this machine use them.
   ::setenv("WHERRY_DEVICES", devices, 1);
   ::setenv("WHERRY_FAULT_REGION", fmt::format("{}K", region_pages * page_bytes / 1024).c_str(), 1);
   ::unsetenv("WHERRY_TRACE");

@@ -8,8 +8,8 @@
 
 namespace wherry::tool {
 
-// Runs in separate processes, and takes seconds. A string: one line that says why it cannot
-// measure. Throws std::system_error, std::bad_alloc. Requires: the library has not been started.
+// Measures in separate processes, which takes seconds. Returns the costs, or one line with the
+// error. Throws std::system_error, std::bad_alloc. Requires: the library has not been started.
 std::variant<replay::CostModel, std::string> calibrate();
 
 }  // namespace wherry::tool

@@ -41,8 +41,8 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
-// Limit for the iterations of CG, as a multiple of the rows. With exact arithmetic, 1 would be
-// enough.
+// Limit for the iterations of CG, as a multiple of the rows. With exact arithmetic, CG needs at
+// most one iteration per row.
 constexpr std::size_t iterations_per_row = 10;
 
 }  // namespace

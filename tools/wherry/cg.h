@@ -10,7 +10,7 @@ namespace wherry::tool {
 inline constexpr std::uint32_t poisson_max = 4096;
 
 struct CgOptions {
-  std::string matrix;           // a Matrix Market file; empty: the Poisson problem
+  std::string matrix;           // a Matrix Market file; if empty, the Poisson problem
   std::uint32_t poisson = 128;  // grid points on a side
   int devices = 0;              // 0: all devices
   double tolerance = 1e-8;

@@ -44,8 +44,8 @@ std::string phase_table(const PhaseRecorder& phases) {
   return text;
 }
 
-// The reason for pages to move to a processor in a phase. A fault may be handled after another
-// fault has already served its access; then pages move to a processor that has nothing to do.
+// Why pages move to a processor in a phase. A "late fault" is handled after another fault has
+// already served its access, when the processor may have nothing to do any more.
 const char* why(Phase phase, bool host, bool advised) {
   switch (phase) {
     case Phase::assemble:

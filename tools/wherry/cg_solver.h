@@ -9,7 +9,7 @@
 
 namespace wherry::tool {
 
-// All have the same length. The caller fills b and inverse_diagonal; afterwards x holds the
+// All spans have the same length. The caller fills b and inverse_diagonal; afterwards x holds the
 // solution.
 struct CgVectors {
   std::span<const double> b;

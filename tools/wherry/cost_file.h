@@ -9,12 +9,12 @@
 
 namespace wherry::tool {
 
-// $XDG_CACHE_HOME/wherry/cost.json, or ~/.cache/wherry/cost.json. Empty if there is no home
-// directory.
+// $XDG_CACHE_HOME/wherry/cost.json, or ~/.cache/wherry/cost.json. Empty if no home directory is
+// set.
 std::string usual_cost_file();
 bool exists(const std::string& cost_file);
 
-// A string: one line that says what is wrong, and what to do.
+// Returns the costs, or one line that says what is wrong and what to do.
 std::variant<replay::CostModel, std::string> load_costs(const std::string& path);
 
 }  // namespace wherry::tool

@@ -46,7 +46,7 @@ void multiply_rows(const CsrView& matrix, const double* x, double* y, std::size_
 double relative_residual(const CsrView& matrix, std::span<const double> b,
                          std::span<const double> x);
 
-// The ends of `parts` consecutive row ranges with about equal numbers of entries.
+// Divides the rows into `parts` ranges with about equal numbers of entries. Returns their ends.
 std::vector<std::size_t> split_rows(const CsrView& matrix, std::size_t parts);
 
 }  // namespace wherry::tool

@@ -5,7 +5,7 @@
 namespace wherry::tool {
 namespace {
 
-// The columns in these rows: the lowest, and one past the highest; {0, 0} if there are none.
+// The lowest column in some rows, and one past the highest; {0, 0} if there is none.
 struct ColumnRange {
   std::uint32_t first = 0;
   std::uint32_t end = 0;

@@ -1,5 +1,5 @@
 // The names of event kinds, accesses, details and kinds of processors in reports and in
-// docs/trace-format.md. The library itself has those of the causes (trace/event.h).
+// docs/trace-format.md. The library itself names the causes (trace/event.h).
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@
 
 namespace wherry::tool {
 
-// The first characters of a text in UTF-8, at most so many. A character is not cut.
+// The first `columns` characters of a text in UTF-8; no part of a character.
 inline std::string first_columns(std::string_view text, std::size_t columns) {
   return fmt::format("{:.{}}", text, std::min(columns, text.size()));
 }

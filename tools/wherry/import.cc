@@ -42,7 +42,7 @@ importing::SourceResult read_source(const ImportOptions& options,
   return format->second(stream.get(), settings);
 }
 
-// Gives the accesses processors. Returns one line with the error, or an empty string.
+// Gives each access a processor. Returns one line with the error, or an empty string.
 std::string assign(importing::Accesses& accesses, const ImportOptions& options) {
   std::vector<importing::ProcessorRule> rules;
   for (const std::string& text : options.rules)
@@ -60,7 +60,7 @@ std::string assign(importing::Accesses& accesses, const ImportOptions& options) 
 // Writes the trace beside the file of this name, which it then replaces. Returns 0 or an errno.
 int write(importing::Accesses& accesses, const importing::ImportedMachine& machine,
           const std::string& path, importing::ImportedCounts& counts) {
-  // A file that gets too long is an error, and does not end the program.
+  // Then a write beyond the size limit returns an error and does not end the program.
   ::signal(SIGXFSZ, SIG_IGN);
   impl::NewFile made;
   if (const int error = impl::create_beside(path, made)) return error;

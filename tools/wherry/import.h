@@ -15,7 +15,7 @@ struct ImportOptions {
   std::string output;
   std::string format = "csv";
   std::uint64_t page_bytes = impl::page_size;
-  int devices = 0;                 // 0: as many as the file and the rules name, at least one
+  int devices = 0;                 // if 0, as many as the file and the rules name, at least one
   std::uint64_t capacity = 0;      // bytes of each device; 0: no limit
   std::vector<std::string> rules;  // THREAD=PROCESSOR
 };

@@ -91,7 +91,7 @@ std::string nodes_text(const Survey& survey) {
   return text;
 }
 
-// Long enough to be used in CUDA_VISIBLE_DEVICES.
+// The first part of a device's UUID, long enough for CUDA_VISIBLE_DEVICES.
 std::string short_uuid(const impl::DeviceConfig& device) {
   constexpr std::size_t enough = 12;
   return impl::uuid_text(impl::device_uuid(device.number)).substr(0, enough);

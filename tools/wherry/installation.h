@@ -1,4 +1,4 @@
-// Where the headers and the library are that belong to this tool.
+// The folders of the headers and the library that belong to this tool.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ struct Installation {
   std::filesystem::path link;     // the folder with the names of CUDA's libraries, for linkers
 };
 
-// Beside the tool is a file with the folders in the build folder; else the tool is installed in a
+// In a build folder, a file beside the tool names these folders. An installed tool has them in its
 // prefix.
 Installation find_installation();
 

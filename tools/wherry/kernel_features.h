@@ -1,6 +1,6 @@
-// What the kernel offers, and what this process's permissions and resource limits allow, for
-// `wherry info`. Probed once by trying. Each probe cleans up after itself: it leaves no descriptor,
-// mapping or thread behind.
+// What Linux offers, and what this process's permissions and resource limits allow, for `wherry
+// info`. Each feature is probed by using it. A probe leaves no descriptor, mapping or thread
+// behind.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct KernelFeatures {
   std::string kernel_release;
 
   impl::Permissions permissions;
-  // As in /proc/sys; nullopt where this kernel has no such setting.
+  // The values in /proc/sys; nullopt where this kernel has no such setting.
   std::optional<int> unprivileged_userfaultfd;  // exists if the kernel has userfaultfd
   std::optional<int> io_uring_disabled;  // exists if the kernel is 6.6 or later and has io_uring
   bool pidfd = false;
-  // How a detached tmpfs with huge=always can be made, and why not.
+  // How this process can make a detached tmpfs with huge=always, or why it cannot.
   impl::HugeTmpfsFiles::Way huge_tmpfs = impl::HugeTmpfsFiles::Way::none;
   std::string huge_tmpfs_refusal;
   impl::HoleProbe holes;     // whether the kernel keeps the holes of its files

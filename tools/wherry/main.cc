@@ -95,7 +95,7 @@ int run(int argc, char** argv) {
 
   app.add_subcommand("nvcc", "Compile CUDA sources for Wherry's devices, with nvcc's options")
       ->prefix_command();
-  // Its options are not in the form that the others have.
+  // Not parsed by CLI11: nvcc's options have another form.
   if (argc > 1 && argv[1] == std::string("nvcc")) return run_nvcc({argv + 2, argv + argc});
 
   try {

@@ -33,7 +33,7 @@ struct ManagedSolution {
   CgResult result;
   std::vector<double> x;              // a copy in ordinary memory
   std::vector<Placement> placements;  // after the last iteration
-                                      // What all processors did from the second product on.
+  // What all processors did from the second product on.
   wherryProcessorStats after_first_iteration{};
 };
 

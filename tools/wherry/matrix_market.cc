@@ -96,7 +96,7 @@ Size read_size(LineReader& lines, bool symmetric) {
     if (rows == 0) fail(lines.number(), "the matrix has no rows");
     if (rows > most_rows)
       fail(lines.number(), fmt::format("{} rows are more than {}", rows, most_rows));
-    // This also keeps a small file with a huge number of rows from using much memory.
+    // Without this check, a small file that claims many rows would use much memory.
     if (entries < rows)
       fail(lines.number(),
            fmt::format("{} entries cannot fill the diagonal of {} rows", entries, rows));

@@ -17,7 +17,7 @@ using MatrixMarketResult = std::variant<Triplets, TextError>;
 // Returns a square matrix; symmetric files are expanded to all entries.
 MatrixMarketResult read_matrix_market(const std::string& path);
 
-// The same from an open stream.
+// Reads from an open stream.
 MatrixMarketResult read_matrix_market(std::FILE* stream);
 
 }  // namespace wherry::tool

@@ -22,10 +22,10 @@ std::uint64_t end_of(const NamedMemory& memory) {
 // Finds the names in one block after the other, from low to high numbers.
 class NamesByBlock {
  public:
-  // Ordered by offset.
+  // Requires: `names` is ordered by offset.
   explicit NamesByBlock(const std::vector<NamedMemory>& names) : names_(names) {}
 
-  // Without duplicates, in alphabetical order.
+  // The names without duplicates, in alphabetical order.
   std::vector<std::string> in(std::uint64_t block) {
     const std::uint64_t begin = block * block_size;
     for (; next_ < names_.size() && names_[next_].offset < begin + block_size; ++next_)
@@ -95,7 +95,7 @@ std::vector<MemoryActivity> by_memory(const ProgramStatus& status,
     add(rows.back(), block);
     neighbour = block.block + 1;
   }
-  // Now the sizes, and the names to whose memory nothing happened.
+  // Adds the sizes, and rows for names to whose memory nothing happened.
   for (const NamedMemory& name : status.names) {
     bool has_row = false;
     for (auto& [names, place] : places) {

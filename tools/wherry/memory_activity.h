@@ -1,4 +1,4 @@
-// What happened to which memory of a program, by the names that the program gave.
+// Counts faults, moves and evictions by the names that a program gave to its memory.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace wherry::tool {
 
-// Memory of one name, or several names that share blocks of 2 MiB: a program counts by blocks, so
-// what happened to each of them is unknown.
+// Memory of one name, or of several names that share a block (2 MiB): a program counts by blocks,
+// so the counts of each name alone are unknown.
 struct MemoryActivity {
-  std::vector<std::string> names;  // empty: the program gave none
+  std::vector<std::string> names;  // empty if the program gave none
   std::uint64_t address = 0;       // the lowest
-  std::uint64_t bytes = 0;         // named ones, or of the blocks without a name
+  std::uint64_t bytes = 0;         // of the named memory, or of the blocks
   std::uint64_t faults = 0;
   std::uint64_t moved_bytes = 0;  // that came to a pool, as moves or copies
   std::uint64_t evicted_bytes = 0;
 
-  // What the program waited for: the bytes, and for each fault a page more.
+  // What the program waited for: the bytes that came or were evicted, and a page for each fault.
   std::uint64_t weight() const;
 };
 
-// What happened in each block between two moments. Both are ordered by number.
+// Returns what happened in each block between two moments. Both are ordered by block.
 std::vector<BlockStatus> difference(const std::vector<BlockStatus>& before,
                                     const std::vector<BlockStatus>& now);
 

@@ -18,10 +18,10 @@ namespace wherry::tool {
 namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-// The fastest counts: others were disturbed.
+// The fastest pass counts: slower ones were disturbed.
 constexpr int passes = 8;
 
-// Much more than the caches hold, where the node has so much.
+// Much more than the caches hold, if the node has so much memory.
 std::size_t bytes_for(const impl::NumaNode& node) {
   const long cache = std::max(::sysconf(_SC_LEVEL3_CACHE_SIZE), 0L);
   const std::size_t wanted = std::clamp(4 * static_cast<std::size_t>(cache), 64 * mib, 512 * mib);
@@ -35,7 +35,7 @@ std::uint64_t sum_of(const std::byte* from, std::size_t bytes) {
   return sum;
 }
 
-// Bytes a second that a thread on each of the CPUs reads, all of them at the same time.
+// Bytes a second that threads on all of these CPUs together read at the same time.
 double read_speed(const std::vector<int>& cpus, const std::byte* memory, std::size_t bytes) {
   const std::size_t share = bytes / cpus.size() / sizeof(std::uint64_t) * sizeof(std::uint64_t);
   std::uint64_t begun_ns = impl::now_ns(), fastest_ns = ~std::uint64_t{0};

@@ -13,9 +13,9 @@ class Output {
  public:
   explicit Output(std::FILE* file = stdout) : file_(file) {}
 
-  // The first write error is reported; everything after it is dropped.
+  // After the first write error, which is reported, all text is dropped.
   void write(std::string_view text);
-  // Writes the rest. Returns exit_ok, or exit_failed if a write failed.
+  // Writes what is still buffered. Returns exit_ok, or exit_failed if a write failed.
   int end();
 
  private:

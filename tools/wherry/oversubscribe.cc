@@ -75,8 +75,8 @@ class Bench {
 
   std::size_t capacity_blocks() const { return stream_.device().total_memory() / block_bytes; }
 
-  // Bytes per second for half of the device's capacity: the baseline for the bandwidth of the
-  // accesses.
+  // Bytes per second of prefetches of half of the device's capacity: the baseline for the bandwidth
+  // of the accesses.
   double prefetch_bandwidth() {
     auto memory = host_written(std::max<std::size_t>(capacity_blocks() / 2, 1));
     std::vector<double> seconds;
@@ -185,7 +185,7 @@ std::string table_row(const Load& load, const Result& result, double prefetch) {
                      result.bytes_per_second / prefetch);
 }
 
-// Without rows.
+// The plot without rows.
 Plot empty_plot(std::size_t capacity, int rounds) {
   return {"A device works on more memory than it holds",
           fmt::format("{}; capacity {} MiB, {} rounds", describe_machine(), capacity >> 20, rounds),

@@ -13,7 +13,7 @@ inline constexpr int oversubscribe_rounds_max = 1000;
 struct OversubscribeOptions {
   int rounds = 10;
   std::uint64_t seed = 1;
-  std::string svg;  // the file for a plot; empty: none
+  std::string svg;  // the file for a plot, if not empty
   bool json = false;
 };
 

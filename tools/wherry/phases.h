@@ -1,5 +1,5 @@
 // The time of a solve by phase, and the faults and page moves of each phase: differences of the
-// library's counters, taken whenever the phase changes. One thread.
+// library's counters, taken whenever the phase changes. Not thread-safe.
 #pragma once
 
 #include <array>

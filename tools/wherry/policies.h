@@ -8,11 +8,10 @@
 
 namespace wherry::tool {
 
-// Prints them as a table or JSON. Returns the exit code.
+// Prints the policies as a table or JSON. Returns the exit code.
 int run_policies(bool json);
 
-// Returns why this names no policy, if that can be told without starting the policy; otherwise
-// empty.
+// Returns why `text` names no policy, as far as that can be told without starting one; else empty.
 std::string why_no_policy(const std::string& text);
 
 // Splits a list of policies "a,b,c". A part that contains '=' is a parameter of the policy before

@@ -33,7 +33,7 @@ std::vector<std::string> needed_by(const impl::ElfFile& file) {
   return libraries;
 }
 
-// These replace malloc themselves, and end the program if they are not the first library.
+// Sanitizers replace malloc themselves, and end the program if they are not its first library.
 bool is_sanitizer(std::string_view library) {
   constexpr std::array<std::string_view, 4> names{"libasan.", "libtsan.", "liblsan.", "libhwasan."};
   return library.starts_with("libclang_rt.") ||

@@ -5,8 +5,8 @@
 
 namespace wherry::tool {
 
-// `name`: as execvp() takes it. Empty: it does, or the program does not exist, or is a script.
-// Otherwise the reason why it does not.
+// Returns the reason why it does not; empty if it does, or if the program does not exist or is a
+// script. `name`: as execvp() takes it.
 std::string why_not_preloadable(const std::string& name);
 
 }  // namespace wherry::tool

@@ -5,8 +5,7 @@
 
 namespace wherry::tool {
 
-// `name`: with a slash it is a path, which is returned as it is. Empty: the program is in no folder
-// of PATH.
+// Returns a name with a slash as it is. Empty if no folder of PATH has the program.
 std::string find_program(const std::string& name);
 
 }  // namespace wherry::tool

@@ -47,7 +47,7 @@ std::optional<pid_t> number_of(const char* name) {
   return number;
 }
 
-// The program chose it, and it goes to a terminal, which takes some characters for commands: the
+// Replaces characters that a terminal takes for commands, because the program chooses the text: the
 // control characters of ASCII, and U+0080 to U+009F, in UTF-8 or as single bytes.
 std::string printable(std::string_view text) {
   constexpr unsigned char lead_of_controls = 0xc2;
@@ -77,14 +77,14 @@ std::string program_of(pid_t pid) {
   return printable(name);
 }
 
-// Memory that another process shows is copied with read(2): its holes then take no memory.
+// Copies from a memory file of another process with read(2): then the file's holes take no memory.
 template <typename Value, std::size_t Count>
 bool read_values(const Fd& file, std::uint64_t offset, std::span<Value, Count> values) {
   return impl::read_at(file.get(), offset, std::as_writable_bytes(values)) ==
          static_cast<int>(values.size_bytes());
 }
 
-// The status that the process has open. Nothing: none, and errno is 0 or says why the process's
+// The status file that the process has open. If there is none, errno is 0 or says why the process's
 // files cannot be seen.
 Fd open_status(pid_t pid) {
   const std::string path = fmt::format("/proc/{}/fd", pid);
@@ -144,18 +144,19 @@ PoolStatus pool_of(const impl::ShownProcessor& about, const impl::ProcessorStatu
   return pool;
 }
 
-// A page at a time, since pages are what the file has.
+// Blocks are read a page at a time, because the file consists of pages and holes.
 constexpr std::size_t blocks_at_once = impl::page_size / sizeof(BlockActivity);
 
 }  // namespace
 
 std::variant<StatusReader, std::string> StatusReader::open(pid_t pid) {
-  // First: what is found then belongs to this process, even if its number is used again.
+  // The pidfd comes first: what is found later belongs to this process, even if its number is
+  // reused.
   Fd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!end) {
     const int error = errno;
     if (error == ESRCH) return fmt::format("there is no process {}", pid);
-    // What Linux answers for a thread that is not the first one of its process.
+    // Linux returns these for a thread that is not the first one of its process.
     if (error == EINVAL || error == ENOENT)
       return fmt::format("{} is a thread, not a process", pid);
     return fmt::format("cannot watch process {}: {}", pid, std::strerror(error));
@@ -208,21 +209,21 @@ std::optional<ProgramStatus> StatusReader::read() const {
     status.pools.push_back(pool_of(header.about[i], processors[i]));
   read_names(status);
   read_blocks(status, header.blocks);
-  // Last: what was read of a program that still runs is not of one that has ended meanwhile, or has
-  // begun another one with exec.
+  // Checked last: otherwise the program might have ended, or begun another one with exec, while it
+  // was read.
   if (has_ended() || !is_shown()) return std::nullopt;
   return status;
 }
 
 void StatusReader::read_names(ProgramStatus& status) const {
   std::vector<impl::ShownName> names;
-  // A program that is stopped while it changes a name never finishes: then the names are taken as
-  // they are.
+  // A program that is stopped while it changes a name does not finish. After some attempts its
+  // names are taken as they are.
   for (int attempt = 0; attempt < names_attempts; ++attempt) {
     StatusHeader before, after;
     if (!read_values(file_, 0, std::span(&before, 1))) return;
     names.resize(std::min<std::uint64_t>(value_of(before.name_slots), impl::shown_names_max));
-    // In this order; pairs with the program's fences (memory/status_board.cc).
+    // The three reads keep their order; pairs with the program's fences (memory/status_board.cc).
     std::atomic_thread_fence(std::memory_order_acquire);
     if (!read_values(file_, offsetof(StatusMemory, names), std::span(names))) return;
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -240,7 +241,7 @@ void StatusReader::read_blocks(ProgramStatus& status, std::uint64_t count) const
   std::array<BlockActivity, blocks_at_once> some;
   const auto begin = static_cast<off_t>(sizeof(StatusMemory));
   for (off_t at = begin;;) {
-    // Most of the file is holes.
+    // Skips holes, of which most of the file consists.
     at = ::lseek(file_.get(), at, SEEK_DATA);
     if (at < 0) return;
     const std::uint64_t first =

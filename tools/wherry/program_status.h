@@ -18,8 +18,8 @@
 
 namespace wherry::tool {
 
-// The names of PoolStatus::counters, in their order: those of which wherryStats has values for each
-// processor, and those of which it has only the sums.
+// The names of PoolStatus::counters, in their order: first the counters that wherryStats has for
+// each processor, then those of which it has only sums.
 inline constexpr auto counter_names = std::to_array<std::string_view>({
 #define WHERRY_NAME(name) #name,
     WHERRY_PROCESSOR_COUNTERS(WHERRY_NAME) WHERRY_LATER_PROCESSOR_COUNTERS(WHERRY_NAME)
@@ -32,7 +32,7 @@ struct PoolStatus {
   std::uint64_t used_bytes = 0;
   std::array<std::uint64_t, counter_names.size()> counters{};
 
-  // Requires: there is such a counter.
+  // Requires: `name` is in counter_names.
   std::uint64_t counter(std::string_view name) const {
     const auto found = std::ranges::find(counter_names, name);
     return counters[static_cast<std::size_t>(found - counter_names.begin())];
@@ -49,7 +49,7 @@ struct BlockStatus {
 struct NamedMemory {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t offset = 0;  // from the arena's base; impl::not_in_arena: elsewhere
+  std::uint64_t offset = 0;  // from the arena's base, or impl::not_in_arena
   std::string name;
 };
 
@@ -59,11 +59,11 @@ struct ProgramStatus {
   bool stopped = false;
   std::string version, trap, policy, policy_in_force;
   std::uint64_t arena_base = 0;
-  std::uint64_t variables_from = 0;  // blocks from here on hold managed variables, elsewhere
+  std::uint64_t variables_from = 0;  // blocks from this number on hold managed variables
   std::uint64_t time_ns = 0;         // when this was copied
   std::uint64_t start_ns = 0;        // when the library started; the same clock
   std::vector<PoolStatus> pools;     // the host first
-  std::vector<BlockStatus> blocks;   // with any activity, by number
+  std::vector<BlockStatus> blocks;   // those with any activity, by number
   std::vector<NamedMemory> names;    // by offset
   std::uint64_t names_left_out = 0;
 
@@ -72,14 +72,14 @@ struct ProgramStatus {
 
 class StatusReader {
  public:
-  // Opens the status of a process. A string: one line that says why it cannot. Throws
+  // Opens the status of a process, or returns one line that says why it cannot. Throws
   // std::bad_alloc.
   static std::variant<StatusReader, std::string> open(pid_t pid);
 
-  // Nothing: the program has ended. Throws std::bad_alloc.
+  // Returns nullopt if the program has ended. Throws std::bad_alloc.
   std::optional<ProgramStatus> read() const;
   pid_t pid() const { return pid_; }
-  // Readable once the program has ended.
+  // A descriptor that is readable once the program has ended.
   int end() const { return end_.get(); }
 
  private:
@@ -87,7 +87,7 @@ class StatusReader {
       : pid_(pid), end_(std::move(end)), file_(std::move(file)), processors_(processors) {}
 
   bool has_ended() const;
-  // Whether the process still has this status.
+  // Whether the process still has this status file open.
   bool is_shown() const;
   void read_names(ProgramStatus& status) const;
   void read_blocks(ProgramStatus& status, std::uint64_t count) const;
@@ -95,12 +95,12 @@ class StatusReader {
   pid_t pid_;
   impl::Fd end_;
   impl::Fd file_;
-  // As it was at first: a faulty program may change it.
+  // Read by open() only, because a faulty program may change it later.
   std::uint32_t processors_;
 };
 
-// The processes that this user may look at and that use Wherry, in the order of their numbers.
-// Throws std::bad_alloc.
+// The processes that use Wherry and that this user may look at, in ascending order. Throws
+// std::bad_alloc.
 std::vector<pid_t> programs_with_status();
 
 }  // namespace wherry::tool

@@ -45,8 +45,8 @@ std::string state_of(TraceEnding ending, const std::string& file, std::uint64_t 
       where);
 }
 
-// The pattern with the working directory before it, because the program may change its own before
-// it starts the library.
+// Makes the pattern absolute, because the program may change its working directory before it starts
+// the library.
 std::string absolute_pattern(const std::string& pattern) {
   if (std::filesystem::path(pattern).is_absolute()) return pattern;
   return impl::trace_pattern_of(std::filesystem::current_path().string() + '/') + pattern;
@@ -69,7 +69,7 @@ std::optional<ProgramTrace> ProgramTrace::begin(const std::string& file,
   const auto named = impl::trace_file_name(file, 0, 0);
   if (const auto* wrong = std::get_if<impl::TraceNameError>(&named)) return refuse(wrong->message);
   const std::string pattern = absolute_pattern(file);
-  // With %p in the pattern this is not the program's file, but one in the same folder.
+  // If the pattern contains %p, this file is not the program's, but in the same folder.
   const std::string trial = name_for(pattern, ::getpid());
   if (const int error = try_create_in_place_of(trial))
     return refuse(error == EINVAL ? "it is no regular file" : std::strerror(error));

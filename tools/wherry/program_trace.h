@@ -1,4 +1,4 @@
-// The trace that a program writes which the tool starts.
+// The trace of a program that the tool starts.
 #pragma once
 
 #include <sys/types.h>
@@ -15,24 +15,25 @@ namespace wherry::tool {
 class ProgramTrace {
  public:
   // Tests whether the trace can be written, and sets WHERRY_TRACE for the program. `file`: a
-  // pattern, see trace/trace_name.h. Otherwise says why not, and that the program was not run.
+  // pattern, see trace/trace_name.h. Otherwise prints why not, and that the program was not run,
+  // and returns nullopt.
   static std::optional<ProgramTrace> begin(const std::string& file, const std::string& program);
 
-  // Says that there is no trace, or a part of it is lost; if it is `kept`, also where it is, and
+  // Prints whether the trace is missing or a part is lost; if it is `kept`, also where it is, and
   // whether it is whole. Returns the program's exit code, or exit_failed if the program ended with
   // 0 but a part of the trace is lost.
   int report(pid_t process, const StartedProgram::End& end, bool kept) const;
-  // The trace that this process wrote; nullopt: it wrote none.
+  // The file of the trace that this process wrote, or nullopt.
   std::optional<std::string> written_by(pid_t process) const;
 
-  // The file that has a name. It has another inode number once the program has begun a trace.
+  // A file with the trace's name. A program that begins a trace replaces it: the inode changes.
   struct Found {
     ino_t inode;
     std::uint64_t bytes;
   };
 
  private:
-  // The file of this process, if it wrote it.
+  // The file, if this process wrote it.
   std::optional<Found> find(pid_t process) const;
 
   ProgramTrace(std::string file, std::string pattern, std::string program,
@@ -43,7 +44,7 @@ class ProgramTrace {
         before_(before) {}
 
   std::string file_;     // as the user named it
-  std::string pattern_;  // the same from the root
+  std::string pattern_;  // `file_` as an absolute path
   std::string program_;
   std::optional<Found> before_;
 };

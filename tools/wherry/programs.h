@@ -16,19 +16,19 @@ struct Program {
   // Writes the inputs into the folder in which the program is to run.
   void (*prepare)(const std::filesystem::path& folder) = nullptr;
   std::vector<std::string> command;
-  // If not empty: the command is a server, which ends because of this client.
+  // If not empty, the command is a server, and this client makes it end.
   std::vector<std::string> client = {};
   // Where the results are, in the folder.
   std::string results = "stdout";
-  // The results have times or speeds: only what is between the figures is the same in each run.
+  // Whether the results have times or speeds. Then runs are compared without their figures.
   bool prints_figures = false;
-  // If not empty: only lines with one of these texts are results.
+  // If not empty, only lines with one of these texts are results.
   std::vector<std::string> result_lines = {};
 };
 
 std::span<const Program> programs();
 
-// Whether all that it needs is on this machine.
+// Whether this machine has all that the program needs.
 bool is_installed(const Program& program);
 
 }  // namespace wherry::tool

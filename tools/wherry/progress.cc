@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::chrono::milliseconds interval{200};
 constexpr std::size_t usual_columns = 80;
-// Of the VT100 and all its successors: to the first column, erase the line.
+// Moves to the first column and erases the line, on a VT100 and all its successors.
 constexpr const char* erase = "\r\033[K";
 
 bool is_permitted = false;
-// Whether stderr shows a line that the next one replaces.
+// Whether stderr shows a progress line, which the next one replaces.
 bool is_shown = false;
 
 std::size_t columns() {
@@ -56,7 +56,7 @@ void Progress::show(std::string_view what) {
   shown_ = Clock::now();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(shown_ - begun_).count();
   const std::string line = fmt::format("{}{} ({} s)", step_, what, seconds);
-  // A full line would move the cursor to the next one.
+  // A line of full width would move the cursor to the next line.
   put(erase + first_columns(line, columns() - 1));
   is_shown = true;
 }

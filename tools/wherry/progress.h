@@ -1,6 +1,6 @@
-// How far a command is that takes long: one line on stderr, rewritten in place and erased at the
-// end. There is no line before permit_progress(). One thread at a time; a forked child may write it
-// while its parent waits.
+// Shows the progress of a long command: one line on stderr, rewritten in place and erased at the
+// end. There is no line before permit_progress(). Not thread-safe; a forked child may write the
+// line while its parent waits.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ class Progress {
 
   // Lines begin with "3 of 9: " from now on.
   void enter_step(std::size_t number, std::size_t steps);
-  // Shows "WHAT (12 s)" at once; the time is that since this object was made. The line is cut at
-  // the terminal's width.
+  // Shows "WHAT (12 s)" at once, with the time since this object was made. The line is cut at the
+  // terminal's width.
   void show(std::string_view what);
   // Shows "WHAT: 37 % (12 s)", at most five times a second, so that it may be called often.
   // `total`: 0 shows no percentage.
@@ -36,9 +36,10 @@ class Progress {
   Clock::time_point shown_ = begun_;
 };
 
-// Shows lines from now on if stderr is a terminal. The caller knows that it can erase lines.
+// Shows lines from now on if stderr is a terminal. The caller knows that the terminal can erase
+// lines.
 void permit_progress();
-// Erases the line if there is one: another text follows on the terminal.
+// Erases the line if there is one. To be called before other text goes to the terminal.
 void erase_progress();
 
 }  // namespace wherry::tool

@@ -1,5 +1,5 @@
-// Which name the program gave to which addresses. Where ranges overlap, the newest name counts. One
-// thread.
+// The names that the program gave to ranges of addresses. Where ranges overlap, the newest name
+// counts. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ class RangeNames {
   // A range that extends past the last address ends there. `name` must outlive this object.
   void set(std::uint64_t start, std::uint64_t bytes, std::string_view name);
   void forget(std::uint64_t start, std::uint64_t bytes);
-  // Empty: the address has no name.
+  // Empty if the address has no name.
   std::string_view at(std::uint64_t address) const;
-  // By start address; they do not overlap.
+  // By start address; ranges do not overlap.
   const std::map<std::uint64_t, Range>& all() const { return ranges_; }
 
  private:
@@ -30,7 +30,7 @@ class RangeNames {
   std::map<std::uint64_t, Range> ranges_;
 };
 
-// The address after the range, at most the last one.
+// The address after the range, at most UINT64_MAX.
 std::uint64_t end_of(std::uint64_t start, std::uint64_t bytes);
 
 }  // namespace wherry::tool

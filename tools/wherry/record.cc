@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* usual_file = "wherry.trace";
 
-// To stderr, so that the program's own output stays as it is. Returns an exit code.
+// Prints to stderr, so that the program's own output stays as it is. Returns an exit code.
 int print_summary(const std::string& file) {
   const auto loaded = load_trace(file);
   if (const auto* wrong = std::get_if<std::string>(&loaded)) return complain(*wrong);

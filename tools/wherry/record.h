@@ -8,7 +8,7 @@
 namespace wherry::tool {
 
 struct RecordOptions {
-  std::string file;  // a pattern, see trace/trace_name.h; empty: none was given
+  std::string file;  // a pattern, see trace/trace_name.h; empty if none was given
   bool summary = false;
   std::vector<std::string> program;  // with its arguments
 };

@@ -10,8 +10,8 @@
 
 namespace wherry::tool {
 
-// Each returns the hits from access `first` on, in a memory of `capacity` > 0 blocks that is empty
-// at the start.
+// Each returns the number of hits from access `first` on, in a memory of `capacity` > 0 blocks that
+// is empty at the start.
 
 // Evicts the least recently used block.
 std::size_t hits_of_lru(std::span<const std::uint32_t> trace, std::size_t capacity,

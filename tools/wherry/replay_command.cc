@@ -32,8 +32,8 @@ struct ReplayRow {
   bool knows_throttles = true;
 };
 
-// Under which policy the trace was recorded. Nothing: a trace of an earlier version does not say
-// it.
+// The policy under which the trace was recorded; "recorded" for traces of earlier versions, which
+// do not name it.
 std::string recorded_name(const Trace& trace) {
   if (!trace.settings) return "recorded";
   const impl::TraceSettings& settings = *trace.settings;
@@ -220,7 +220,8 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
 }
 
 int run_replay(const ReplayOptions& options) {
-  // Before the trace is read, so that a shared object that cannot be loaded is reported first.
+  // Policies are found before the trace is read, so that a shared object that cannot be loaded is
+  // reported first.
   std::vector<impl::PolicySource> sources;
   const std::vector<std::string> names = policies_of(options);
   for (const std::string& name : names) {

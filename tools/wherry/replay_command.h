@@ -11,9 +11,9 @@ namespace wherry::tool {
 
 struct ReplayOptions {
   std::string file;
-  std::vector<std::string> policies;  // each a list of policies; empty: all built-in ones
-  std::uint64_t capacity = 0;         // bytes of each device; 0: as recorded
-  std::string cost_file;              // empty: the default file of this user
+  std::vector<std::string> policies;  // each a list of policies; if empty, all built-in ones
+  std::uint64_t capacity = 0;         // bytes of each device; if 0, as recorded
+  std::string cost_file;              // if empty, this user's default file
   bool json = false;
 };
 

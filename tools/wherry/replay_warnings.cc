@@ -43,7 +43,7 @@ bool moves_pages(const ReplayedPolicy& policy) {
   return policy.leaves_pages == false;
 }
 
-// The recorded policy maps pages instead of moving them.
+// Warns if the recorded policy maps pages instead of moving them.
 void warn_of_few_faults(const std::string& recorded, std::span<const ReplayedPolicy> policies) {
   if (leaves_pages(recorded) != true) return;
   const std::string movers = names_of(policies, moves_pages);
@@ -54,7 +54,8 @@ void warn_of_few_faults(const std::string& recorded, std::span<const ReplayedPol
         recorded, movers));
 }
 
-// Thrash detection kept pages in place, mapped elsewhere, that other policies would move.
+// Warns if thrash detection pinned pages that other policies would move: processors mapped them
+// remotely.
 void warn_of_pins(const Trace& trace, const replay::MachineCounts& recorded,
                   std::span<const ReplayedPolicy> policies) {
   // Fewer pages, or a smaller part of those that moved, do not change the result much.
@@ -73,13 +74,13 @@ void warn_of_pins(const Trace& trace, const replay::MachineCounts& recorded,
         pinned, movers));
 }
 
-// Pages came along with others that had faults. A policy that brings fewer pages would have a fault
-// for each of those that the program uses.
+// Warns if many pages moved along with faults on other pages. A policy that moves fewer pages would
+// have a fault on each of them that the program uses.
 void warn_of_pages_that_came_along(const Trace& trace, const replay::MachineCounts& recorded,
                                    std::span<const ReplayedPolicy> policies) {
   const std::uint64_t along = pages_along(trace);
   if (2 * along <= recorded.migrated_pages) return;
-  // Fewer pages in all, and fewer with each fault: not because it maps pages instead.
+  // Policies that move fewer pages in all and with each fault, and do not map pages instead.
   const std::string sparing = names_of(policies, [&](const ReplayedPolicy& policy) {
     const replay::MachineCounts& its = policy.counts;
     return moves_pages(policy) && 2 * its.migrated_pages < recorded.migrated_pages &&

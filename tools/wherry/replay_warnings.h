@@ -1,4 +1,4 @@
-// What a recording cannot tell about some policies, because accesses are missing in it.
+// Warnings about policies that a recording cannot predict because it lacks accesses.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace wherry::tool {
 struct ReplayedPolicy {
   std::string name;
   replay::MachineCounts counts;
-  std::optional<bool> leaves_pages;  // as leaves_pages() of trace_head.h
+  std::optional<bool> leaves_pages;  // from leaves_pages() of trace_head.h
 };
 
 // Writes a line to stderr for each reason for which faults and times of some of these policies are

@@ -33,7 +33,7 @@ std::string why_not(const ReportOptions& options) {
   return why_not_saved(options.page);
 }
 
-// What the page has, in a few lines.
+// What the page contains, in a few lines.
 std::string outcome(const ReportOptions& options, const TraceReport& made) {
   std::string text =
       fmt::format("{}: {} events of {}{}\n", options.page, made.events, made.about.machine.program,

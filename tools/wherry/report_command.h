@@ -1,4 +1,4 @@
-// `wherry report`: a page on a trace that people look at in a browser.
+// `wherry report`: makes a page about a trace, for a browser.
 #pragma once
 
 #include <CLI/CLI.hpp>

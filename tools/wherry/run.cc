@@ -38,8 +38,8 @@ bool has_several_nodes() {
   return fs::exists("/sys/devices/system/node/node1");
 }
 
-// The text with kind=coherent for each device that has no kind: the program's threads run on no
-// other.
+// Adds kind=coherent to each device that has no kind: threads of the program can run on no other
+// kind.
 std::string with_kinds(std::string_view devices) {
   std::string text;
   while (!devices.empty()) {
@@ -52,7 +52,7 @@ std::string with_kinds(std::string_view devices) {
   return text;
 }
 
-// Empty: the devices are good.
+// Why `wherry run` cannot use the devices; empty if it can.
 std::string why_not_devices(const std::string& devices) {
   const auto parsed = impl::parse_devices(devices);
   if (const auto* wrong = std::get_if<std::string>(&parsed)) return *wrong;
@@ -85,7 +85,7 @@ std::string why_not_rule(const std::string& rule) {
       rule);
 }
 
-// One line that says what is wrong; empty: nothing.
+// One line that says what is wrong; empty if all is right.
 std::string why_not(const RunOptions& options, const std::string& devices) {
   if (options.min_size < min_size_min) return "--min-size: the least is 64K";
   if (!devices.empty())
@@ -116,8 +116,8 @@ void set(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);
 }
 
-// Whether system calls of the program find memory that is elsewhere. If no trap can be chosen, the
-// library says so in the program.
+// Whether the trap serves faults of system calls. True if no trap can be chosen: the library
+// reports that in the program.
 bool serves_system_calls() {
   const auto trap = impl::choose_trap(impl::environment("WHERRY_TRAP"), impl::permissions(), {});
   const auto* const chosen = std::get_if<impl::TrapChoice>(&trap);
@@ -128,10 +128,10 @@ void set_if_unset(const char* name, const char* value) {
   ::setenv(name, value, 0);
 }
 
-// For programs in whose system calls Linux does not find memory that is elsewhere. What neither a
-// sample nor a move takes away stays where Linux finds it, also for other processes and for calls
-// that no wrapper sees. A message of UCX that is not copied by the receiver's process needs no page
-// of the sender.
+// Sets defaults for traps that do not serve faults of system calls. Without samples, pages that do
+// not move keep their page-table entries, so that other processes, and system calls that no wrapper
+// sees, find them. With these settings of UCX no process copies a message out of another one's
+// memory.
 void set_environment_of_helped(const RunOptions& options) {
   const bool threads_differ = has_several_nodes() || !options.attach.empty();
   if (!threads_differ && options.sample == 0) set_if_unset("WHERRY_SAMPLING", "0");
@@ -139,7 +139,7 @@ void set_environment_of_helped(const RunOptions& options) {
   set_if_unset("UCX_ZCOPY_THRESH", "inf");
 }
 
-// Tells the library and the program's other processes what to do.
+// Sets the options for the library, in all processes of the program.
 void set_environment(const RunOptions& options, const std::string& devices,
                      const std::string& reports) {
   if (!devices.empty())
@@ -160,7 +160,7 @@ void preload(const std::string& libraries) {
   set("LD_PRELOAD", others == nullptr ? libraries : libraries + ":" + others);
 }
 
-// Where the loader finds what the program gets; empty: a file is missing.
+// The libraries to preload into the program; empty if a file is missing.
 std::string libraries() {
   const Installation found = find_installation();
   const auto in = [&](const char* folder, const char* name) {

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// In the order of lib/run/managed_regions.h (Reason).
+// The texts for Reason (lib/run/managed_regions.h), in its order.
 constexpr std::array reasons{"mprotect",
                              "mremap",
                              "mlock",

@@ -10,14 +10,14 @@ namespace wherry::tool {
 
 class RunReport {
  public:
-  // Reads the lines that the processes have appended to a file. There is none if no process had
-  // a large allocation.
+  // Reads the lines that the processes have appended to a file. There are no lines if no process
+  // had a large allocation.
   static RunReport read(const std::string& path);
 
-  // Writes the summary to stderr: what moved, why, and what to try. `by_signal`: a signal ended the
-  // program, and its own report is missing.
+  // Prints the summary to stderr: what moved, why, and what to try. `by_signal`: a signal ended the
+  // program, so its own report is missing.
   void print(bool by_signal) const;
-  // Writes it as JSON. Otherwise says why not, and returns false.
+  // Writes the summary as JSON, or prints why it cannot and returns false.
   [[nodiscard]] bool write(const std::string& path) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a program ran under, for other programs.
+// The settings of a recorded program, as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace wherry::tool {
 
-// Null: the trace has no settings.
+// Returns null if the trace has none.
 nlohmann::ordered_json settings_json(const TraceAbout& trace);
 
 }  // namespace wherry::tool

@@ -22,11 +22,11 @@ constexpr int exit_not_found = 127;
 constexpr int exit_not_runnable = 126;
 constexpr int exit_of_signal = 128;
 
-// The program's process, for the signal handler; 0: it does not run.
+// The program's process, for the signal handler; 0 while it does not run.
 std::atomic<pid_t> started = 0;
 
-// Signals from the terminal's keys reach the program without help. Signals sent to this process
-// only are passed on.
+// Passes on signals sent to this process. Linux sends those of the terminal's keys to the program
+// itself.
 void pass_on(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
   if (const pid_t process = started; process != 0 && info->si_code != SI_KERNEL)
@@ -36,7 +36,7 @@ void pass_on(int signal, siginfo_t* info, void*) {
 
 constexpr std::array passed_on{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-// From now on signals meant for the program do not end this process.
+// From now on this process passes on signals and is not ended by them.
 void pass_on_signals() {
   struct sigaction action {};
   action.sa_sigaction = pass_on;
@@ -44,12 +44,12 @@ void pass_on_signals() {
   for (const int signal : passed_on) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
-    // Already ignored, as under nohup: the program ignores it, too.
+    // A signal that is ignored already, as under nohup, stays ignored in the program.
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
   }
 }
 
-// In the child, which is the program already.
+// To be called in the child, which becomes the program.
 void pass_on_no_signals() {
   for (const int signal : passed_on) {
     struct sigaction action {};
@@ -76,8 +76,8 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-// A program whose parent ignores the ends of its children leaves no exit code. So this process does
-// not ignore them, and the program does as it would without this tool.
+// A child leaves no exit code if its parent ignores SIGCHLD. So this process does not ignore it;
+// the program inherits the setting from before.
 class NoticedChildren {
  public:
   NoticedChildren() {
@@ -85,7 +85,7 @@ class NoticedChildren {
     usual.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &usual, &before_);
   }
-  // In the child.
+  // To be called in the child.
   void restore() const { ::sigaction(SIGCHLD, &before_, nullptr); }
 
  private:

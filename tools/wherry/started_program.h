@@ -9,15 +9,15 @@
 
 namespace wherry::tool {
 
-// One in a process.
+// At most one in a process.
 class StartedProgram {
  public:
-  // Starts it as execvp() finds it, with the tool's environment.
+  // Starts the program as execvp() finds it, with the tool's environment.
   explicit StartedProgram(const std::vector<std::string>& words);
 
-  // Its process, or a negative errno: it could not be started.
+  // The process id, or a negative errno if it did not start.
   pid_t process() const { return process_; }
-  // Says why it was not started, and returns the exit code that shells have for that.
+  // Prints why the start failed, and returns the exit code that shells have for that.
   int complain_of_start() const;
 
   // How the program ended.

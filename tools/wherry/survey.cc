@@ -22,8 +22,7 @@ namespace {
 
 constexpr std::string_view pool_prefix = "wherry-pool-";
 
-// A link reads "/memfd:wherry-pool-host (deleted)", or ends in the name if the file has a
-// directory.
+// `target`: "/memfd:wherry-pool-host (deleted)", or a path that ends in the name.
 std::string pool_name(const std::string& target) {
   const std::size_t first = target.find(pool_prefix);
   return first == std::string::npos ? std::string()
@@ -52,7 +51,7 @@ std::vector<PoolFile> open_pools() {
       known->used += pool.used;
     }
   }
-  // The host first, although "wherry-pool-host" sorts after "wherry-pool-dev0".
+  // Puts the host first, although "wherry-pool-host" sorts after "wherry-pool-dev0".
   std::sort(pools.begin(), pools.end(), [](const PoolFile& a, const PoolFile& b) {
     const bool a_is_device = a.name.find("-dev") != std::string::npos;
     const bool b_is_device = b.name.find("-dev") != std::string::npos;

@@ -33,18 +33,18 @@ struct DeviceState {
 
 struct Survey {
   KernelFeatures features;
-  std::optional<impl::TrapChoice> trap;  // nullopt if `error` says why none can be chosen
+  std::optional<impl::TrapChoice> trap;  // nullopt if `error` says why there is none
   impl::Machine machine;
   impl::Topology topology;  // empty if `error` says why none can be chosen
   impl::CopySettings copying;
   bool huge_pools = false;  // whether pools may have huge pages
-  std::string policy;       // as it runs: what `auto` stands for; empty: none runs
+  std::string policy;       // that runs, also for `auto`; empty: none runs
   std::string policy_reason;
   std::string speeds_source;         // where the speeds of the nodes' memory come from
   Limits limits;                     // read after the library has started
   std::vector<DeviceState> devices;  // as started
   std::vector<PoolFile> pools;
-  std::string error;  // why programs cannot start here; empty: they can
+  std::string error;  // why programs cannot start here; empty if they can
 };
 
 // Chooses the topology and starts the library in this process.

@@ -10,7 +10,7 @@
 namespace wherry::tool {
 namespace {
 
-// All lengths are in pixels.
+// All lengths in this file are in pixels.
 constexpr double margin = 20;
 constexpr double plot_width = 560;
 constexpr double font = 13;
@@ -24,7 +24,7 @@ constexpr double panel_gap = 14;
 constexpr double value_space = 60;  // for the figure behind the longest bar
 constexpr int ticks_wanted = 6;
 
-// Okabe and Ito, without the yellow that is hard to see on white.
+// The palette of Okabe and Ito, without the yellow that is hard to see on white.
 constexpr std::array colours{"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                              "#d55e00", "#56b4e9", "#000000", "#999999"};
 
@@ -64,7 +64,7 @@ std::string text_at(double x, double y, std::string_view anchor, std::string_vie
                      anchor, more, escaped(text));
 }
 
-// Where values are on the axis, and which ticks it has.
+// The places of values on the axis, and its ticks.
 class Scale {
  public:
   explicit Scale(const PlotPanel& panel) : axis_(panel.axis) {
@@ -84,7 +84,7 @@ class Scale {
   }
 
   const std::vector<double>& ticks() const { return ticks_; }
-  // From 0 to 1.
+  // The value's place on the axis, from 0 to 1.
   double at(double value) const {
     if (axis_ == PlotAxis::linear) return value / end_;
     return std::log(value / begin_) / std::log(end_ / begin_);
@@ -100,7 +100,7 @@ class Scale {
     end_ = std::ceil(most / step) * step;
     for (int i = 0; i * step <= end_ + step / 2; ++i) ticks_.push_back(i * step);
   }
-  // Ticks at 1, 2 and 5 times powers of ten; at powers only where there would be too many.
+  // Ticks at 1, 2 and 5 times powers of ten; if there would be too many, at powers only.
   void choose_logarithmic(double least, double most) {
     const int first = static_cast<int>(std::floor(std::log10(least)));
     const int last = static_cast<int>(std::ceil(std::log10(most)));
@@ -125,7 +125,7 @@ const char* colour_of(std::size_t series) {
   return colours[series % colours.size()];
 }
 
-// Five shapes and eight colours: forty series differ. The centre is at 0, 0.
+// Five shapes and eight colours distinguish forty series. The centre is at 0, 0.
 std::string dot_shape(std::size_t series) {
   switch (series % 5) {
     case 0:
@@ -221,11 +221,11 @@ class Writer {
                  double row_height) {
     const double value = row.values[series];
     const double x = scale.at(value) * plot_width;
-    // What a browser shows under the pointer, and a screen reader says.
+    // A browser shows this text under the pointer, and a screen reader says it.
     const std::string title = fmt::format("<title>{}, {}: {}</title>", escaped(row.label),
                                           escaped(panel.series[series]), figure(value));
     if (panel.axis == PlotAxis::logarithmic) {
-      // One below the other, so that equal values are all seen.
+      // Dots are one below the other, so that equal values can all be seen.
       const double place =
           (static_cast<double>(series) + 1) / (static_cast<double>(row.values.size()) + 1);
       body_ += fmt::format(

@@ -19,7 +19,7 @@ enum class PlotAxis {
 
 struct PlotRow {
   std::string label;
-  // One for each of the panel's series; not a number: there is none.
+  // One for each of the panel's series; NaN for none.
   std::vector<double> values;
 };
 
@@ -39,8 +39,8 @@ struct Plot {
 
 inline constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-// The text of the file. Requires: each row has a value for each series of its panel. Throws
-// std::bad_alloc.
+// Returns the text of the SVG file. Requires: each row has a value for each series of its panel.
+// Throws std::bad_alloc.
 std::string to_svg(const Plot& plot);
 
 }  // namespace wherry::tool

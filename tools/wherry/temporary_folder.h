@@ -1,4 +1,4 @@
-// A folder for the files of a command, which ends with this object.
+// A folder for the files of a command. The destructor removes it.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@ namespace wherry::tool {
 
 class TemporaryFolder {
  public:
-  // `name`: how its name begins. Throws std::system_error.
+  // `name`: the start of its name. Throws std::system_error.
   explicit TemporaryFolder(const std::string& name);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -1,5 +1,4 @@
-// Reads text files of other programs line by line, and their words. An error has the number of its
-// line.
+// Reads the lines and words of other programs' text files. An error has the number of its line.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +25,12 @@ struct MalformedText {
 };
 [[noreturn]] void fail(std::uint64_t line, std::string reason);
 
-// Lines of a stream, numbered from 1, of bounded length. Shows how far it is (progress.h).
+// Lines of a stream, numbered from 1, of bounded length. Shows its progress (progress.h).
 class LineReader {
  public:
   explicit LineReader(std::FILE* stream);
 
-  // Of the latest line.
+  // The latest line's number.
   std::uint64_t number() const { return number_; }
   // The next line without its line end, valid until the next call. nullopt at the end of the file.
   // Fails if it cannot be read, or is too long.
@@ -47,7 +46,7 @@ class LineReader {
   std::uint64_t number_ = 0;
 };
 
-// Without the blanks at both ends.
+// The text without blanks at its ends.
 std::string_view trimmed(std::string_view text);
 // Removes the first word from `text` and returns it; empty if there is none. Blanks are spaces and
 // tabs.
@@ -57,7 +56,7 @@ bool is_blank(std::string_view text);
 // Makes a word of the file short and printable for an error message.
 std::string quote(std::string_view word);
 
-// Nothing: the whole word is not such a number.
+// Returns nullopt unless the whole word is a number to this base.
 std::optional<std::uint64_t> to_integer(std::string_view word, int base = 10);
 
 }  // namespace wherry::tool

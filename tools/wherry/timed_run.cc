@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// The groups of the processes that run, for the signal handler; 0: none. One is a server's, one a
-// client's or a program's without a client.
+// The process groups that run, for the signal handler; 0 for none. The first is the program's, the
+// second its client's.
 std::array<std::atomic<pid_t>, 2> running{};
 
 void end_all(int signal) {
@@ -49,7 +49,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-// A process in a group of its own, which is killed with this object if it still runs.
+// A process in a group of its own. The destructor kills the group if it still runs.
 class GroupLeader {
  public:
   GroupLeader(const std::vector<std::string>& words, const fs::path& folder,
@@ -86,7 +86,7 @@ class GroupLeader {
   GroupLeader(const GroupLeader&) = delete;
   GroupLeader& operator=(const GroupLeader&) = delete;
 
-  // False: it still runs at that time.
+  // Returns false if the process still runs at that time.
   bool ends_until(Clock::time_point end) const {
     const int file = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
     if (file < 0) fail(errno, "cannot wait for a program");

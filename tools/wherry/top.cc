@@ -38,7 +38,7 @@ int print_once(const StatusReader& reader, bool json) {
   return print_out(text);
 }
 
-// The programs of which one can be shown.
+// Lists the programs that can be shown.
 int list(const std::vector<pid_t>& pids, bool json) {
   std::string text =
       fmt::format("{:>8}  {:<18}{:>10}  {}\n", "PID", "program", "seconds", "policy");

@@ -1,4 +1,4 @@
-// `wherry top`: what a running program that uses Wherry does, without its help.
+// `wherry top`: shows what a running program that uses Wherry does, without its help.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 namespace wherry::tool {
 
 struct TopOptions {
-  pid_t pid = 0;  // 0: the only program of this user
+  pid_t pid = 0;  // if 0, the only program of this user
   double seconds = 1;
   bool once = false;
   bool json = false;

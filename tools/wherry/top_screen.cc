@@ -53,7 +53,7 @@ class Screen {
     redraw,  // the terminal has another size
     quit
   };
-  // What happened since the last call.
+  // Returns what the user or the terminal asked for since the last call.
   static Wish wish() {
     Wish wish = Wish::none;
     for (int key = ::getch(); key != ERR; key = ::getch()) {
@@ -74,7 +74,7 @@ class Screen {
 }  // namespace
 
 ScreenEnd show_on_screen(const StatusReader& reader, double seconds) {
-  // For names that are not ASCII.
+  // Lets ncurses show names that are not ASCII.
   ::setlocale(LC_CTYPE, "");
   const Screen screen;
   if (!screen) return ScreenEnd::terminal;

@@ -1,4 +1,4 @@
-// The screen of `wherry top`: a program's status, again and again, on the terminal.
+// The screen of `wherry top`: shows a program's status on the terminal and updates it.
 #pragma once
 
 #include "program_status.h"
@@ -12,8 +12,8 @@ enum class ScreenEnd {
   ncurses,   // the tool was built without that library
 };
 
-// Shows the program until one of these. `seconds`: between two updates. Uses stdin and stdout,
-// which are a terminal. One thread; once per process. Throws std::bad_alloc.
+// Shows the program until one of these events. `seconds`: between two updates. Uses stdin and
+// stdout, which are a terminal. May be called once per process. Throws std::bad_alloc.
 ScreenEnd show_on_screen(const StatusReader& reader, double seconds);
 
 }  // namespace wherry::tool

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t bar_cells = 10;
 constexpr std::size_t label_bytes_min = 12;
 constexpr std::size_t label_bytes_max = 48;
-// Of a row of the table of memory beside its label.
+// The width of a row of the table of memory beside its label.
 constexpr std::size_t figures_bytes = 52;
 
 const char* kind_name(impl::ShownKind kind) {
@@ -50,7 +50,7 @@ std::string capacity_text(const PoolStatus& pool) {
   return pool.about.capacity_bytes == 0 ? "no limit" : bytes_text(pool.about.capacity_bytes);
 }
 
-// Of one pool, between two moments.
+// The rates of one pool between two moments.
 class Rates {
  public:
   Rates(const PoolStatus& before, const PoolStatus& now, double seconds)
@@ -71,7 +71,7 @@ class Rates {
   const double seconds_;
 };
 
-// For terminals of 80 columns; wider ones have the bar and the node in addition.
+// A table head for 80 columns. Terminals of at least wide_columns also show the bar and the node.
 constexpr const char* pool_head = "{:<8}{:>9}{:>9}{:>9}{:>7}{:>7}{:>7}{:>8}{:>8}{:>7}";
 constexpr std::size_t wide_columns = 100;
 
@@ -87,7 +87,7 @@ std::string pool_line(const std::string& name, const PoolStatus& pool, const Rat
   return text;
 }
 
-// Nothing: no page was held.
+// Returns nullopt if no page was held.
 std::optional<std::string> held_line(const ProgramStatus& before, const ProgramStatus& now,
                                      double seconds) {
   std::string pools;
@@ -106,7 +106,7 @@ std::string policy_text(const ProgramStatus& status) {
 }
 
 double seconds_between(const ProgramStatus& before, const ProgramStatus& now) {
-  // Not 0, so that rates are numbers.
+  // At least 1 ns, because rates are divided by it.
   return static_cast<double>(std::max<std::uint64_t>(now.time_ns - before.time_ns, 1)) * 1e-9;
 }
 

@@ -9,15 +9,15 @@
 
 namespace wherry::tool {
 
-// The status that the program had when the library started: nothing had happened yet.
+// The program's status at the library's start: all counters are 0.
 ProgramStatus at_start(const ProgramStatus& status);
 
-// Rates between two moments, the pools, and the memory where most happened: lines of at most
-// `columns` bytes, at most `lines` of them. Requires: `before` is of the same program, and earlier.
+// At most `lines` lines of at most `columns` bytes: rates between two moments, the pools, and the
+// memory where most happened. Requires: `before` is of the same program, and earlier.
 std::vector<std::string> to_lines(const ProgramStatus& before, const ProgramStatus& now,
                                   std::size_t columns, std::size_t lines);
 
-// The counters since the start.
+// The program's counters since its start.
 nlohmann::ordered_json to_json(const ProgramStatus& status);
 
 }  // namespace wherry::tool

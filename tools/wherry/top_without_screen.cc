@@ -1,4 +1,4 @@
-// In place of top_screen.cc where ncurses is not installed.
+// Replaces top_screen.cc where ncurses is not installed.
 #include "top_screen.h"
 
 namespace wherry::tool {

@@ -57,8 +57,8 @@ class ChromeReport {
     return static_cast<double>(static_cast<std::int64_t>(time_ns - start_ns_)) / 1e3;
   }
 
-  // A row of the process that is free from `begin` to `end`. Overlapping slices are put into
-  // several rows of the same name, because viewers cannot draw them in one.
+  // A row of the process that is free from `begin` to `end`. Overlapping slices go into several
+  // rows of the same name, because viewers cannot draw them in one row.
   int row_for(int process, const std::string& name, std::uint64_t begin, std::uint64_t end) {
     auto& lanes = lanes_[{process, name}];
     const auto free =

@@ -27,7 +27,7 @@ struct OpenFile {
   std::uintmax_t done = 0;
   Progress progress;
 
-  // Of a pipe: 0.
+  // 0 for a pipe, whose size is unknown.
   static std::uintmax_t size_or_0(const std::string& path) {
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(path, unknown);

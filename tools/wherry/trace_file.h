@@ -1,4 +1,4 @@
-// Trace files.
+// Reads trace files.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace wherry::tool {
 
-// Opens the file, and reads it from its start to its end; a terminal shows how far it is. Throws
-// std::system_error, as each call of the result does; its text is one line that names the file.
+// Opens the file. Calls of the result read it from start to end and show the progress on a
+// terminal. Opening and reading throw std::system_error, whose text is one line that names the
+// file.
 TraceStream::ReadBytes read_file(const std::string& path);
 
-// Reads the trace in the file. A string: one line with the error. Throws std::bad_alloc.
+// Returns the trace in the file, or one line with the error. Throws std::bad_alloc.
 std::variant<Trace, std::string> load_trace(const std::string& path);
 
 // How a trace ends, determined without reading its events.

@@ -11,7 +11,7 @@ using impl::EventKind;
 using impl::TraceEvent;
 using impl::TraceName;
 
-// "scale" for "scale (./program+0x1234)"; the place itself if there is no name.
+// "scale" for "scale (./program+0x1234)"; all of the text if it has no name.
 std::string short_name(const std::string& code) {
   const std::size_t place = code.rfind(" (");
   return place == std::string::npos ? code : code.substr(0, place);

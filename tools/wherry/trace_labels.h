@@ -1,4 +1,4 @@
-// The names of processors, kernels and memory in reports; those of memory are given by the program.
+// The names of processors, kernels and memory in reports. The program names its memory.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class TraceLabels {
 
  private:
   std::vector<const impl::TraceName*> names_;  // names of ranges, by time
-  std::size_t next_ = 0;                       // the first of these that is not in ranges_ yet
+  std::size_t next_ = 0;                       // the first of names_ that is not in ranges_ yet
   RangeNames ranges_;                          // at the time of the last event
   std::map<std::uint64_t, std::string> kernels_;
   std::map<std::uint64_t, std::string_view> marks_;

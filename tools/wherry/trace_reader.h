@@ -24,7 +24,7 @@ struct TraceError {
 // complete chunk. Every other deviation from docs/trace-format.md is an error. Throws
 // std::bad_alloc. Any thread.
 std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file);
-// The same of the bytes that `read` returns.
+// Reads the bytes that `read` returns.
 std::variant<Trace, TraceError> read_trace(const TraceStream::ReadBytes& read);
 
 }  // namespace wherry::tool

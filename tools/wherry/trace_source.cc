@@ -20,7 +20,7 @@ std::uint64_t TraceSource::take() {
   std::uint64_t value = 0;
   for (int shift = 0; good_; shift += 7) {
     const std::uint8_t byte = take_byte();
-    // Only one bit fits into the tenth byte.
+    // Of the tenth byte only one bit fits into the number.
     if (shift > 63 || (shift == 63 && byte > 1)) good_ = false;
     if (!good_) break;
     value |= std::uint64_t{byte & 0x7fu} << shift;

@@ -71,7 +71,7 @@ std::optional<TraceChunk> TraceStream::next_chunk() {
     return std::nullopt;
   }
   at_ += header.size() + bytes;
-  // A kind that a later version of the format added has no name here.
+  // This program has no name for a kind that a later version of the format added.
   return static_cast<TraceChunk>(std::min(kind, std::uint32_t{UINT8_MAX}));
 }
 

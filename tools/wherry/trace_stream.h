@@ -1,5 +1,5 @@
-// Reads a trace part by part, so that a trace of any length needs the memory of one chunk. Checks
-// what docs/trace-format.md says of the file and of its chunks. One thread.
+// Reads a trace chunk by chunk, so that a trace of any length needs the memory of one chunk. Checks
+// the file and its chunks against docs/trace-format.md. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +23,24 @@ struct TraceAbout {
   // Whether the program ended normally and the trace is written completely. If false, the trace
   // ends at an earlier time: the program was killed, is still running, or the disk was full.
   bool complete = false;
-  // when recording ended; of an incomplete trace: the end of its last event
+  // when recording ended; in an incomplete trace, the end of its last event
   std::uint64_t end_ns = 0;
 };
 
 class TraceStream {
  public:
-  // Reads as many of these bytes as there are; returns fewer only at the end of the file.
+  // Fills the span and returns its size; returns less only at the end of the file.
   using ReadBytes = std::function<std::size_t(std::span<std::byte>)>;
 
   explicit TraceStream(ReadBytes read) : read_(std::move(read)) {}
 
-  // Appends the events of the next chunk that has some, which are in no order. Returns false at the
-  // end of the trace, or with an error(). A file that breaks off after its first chunk ends with
-  // its last complete chunk; every other deviation from the format is an error. Throws
+  // Appends the events of the next chunk that has events, which are in no order. Returns false at
+  // the end of the trace, or with an error(). A file that breaks off after its first chunk ends
+  // with its last complete chunk; every other deviation from the format is an error. Throws
   // std::bad_alloc, and what ReadBytes throws.
   bool next(std::vector<impl::TraceEvent>& events);
 
-  // Why the file cannot be read: "at byte 120: ...", one line; empty: it can.
+  // Why the file cannot be read: "at byte 120: ...", one line. Empty if it can.
   const std::string& error() const { return error_; }
   // What was read so far; complete when next() has returned false.
   const TraceAbout& about() const { return about_; }
@@ -62,7 +62,7 @@ class TraceStream {
   TraceAbout about_;
 };
 
-// Reads these bytes, which must outlive the result.
+// The result reads these bytes, which must outlive it.
 TraceStream::ReadBytes reader_of(std::span<const std::byte> file);
 
 // Whether the file's first bytes identify it as a trace.

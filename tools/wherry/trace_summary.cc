@@ -117,7 +117,7 @@ std::string few_accesses_text(const Trace& trace) {
          "that move pages, record under WHERRY_POLICY=migrate-always.\n";
 }
 
-// What to do about pages that could not move.
+// Says how often pages could not move, and what to do about that.
 std::string held_text(const Summary& summary) {
   Sum held;
   for (const auto& [key, sum] : summary.kinds)

@@ -47,7 +47,7 @@ std::uint64_t think(std::uint64_t value) {
 
 // ---- two processors that want the same page
 
-// Host and device write one word in turn, each as soon as it can.
+// Host and device write one word by turns, each as soon as it can.
 Interval ping_pong(const WorkloadSetting& setting) {
   constexpr std::uint64_t turns = 2000;
   stream device(setting.library.device(0));

@@ -1,5 +1,5 @@
-// Small programs to compare policies with. Each has a sharing pattern that occurs in real programs,
-// with the host and one or two devices, and checks its own results.
+// Small programs on which policies are compared. Each has a sharing pattern that occurs in real
+// programs, with the host and one or two devices, and checks its own results.
 #pragma once
 
 #include <cstdint>

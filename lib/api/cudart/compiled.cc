@@ -37,7 +37,7 @@ RegisteredCode& code() {
   return RegisteredCode::of_process();
 }
 
-// Managed memory; ordinary memory if there is none, because the program does not check for an
+// Returns managed memory; without space, ordinary memory, because the program does not check for an
 // error.
 void* allocate_managed(std::size_t bytes) {
   CUdeviceptr memory = 0;
@@ -91,8 +91,7 @@ void __cudaRegisterManagedVar(void** fatCubinHandle, void** hostVarPtrAddress, c
   code().add_managed(fatCubinHandle, hostVarPtrAddress, deviceName, size);
 }
 
-// Initializes the variables of every module, because a module may use a variable that it only
-// declares.
+// Initializes the variables of every module, because a module may use another's variable.
 char __cudaInitModule(void**) {
   say_what_variables_hold(code().give_memory(allocate_managed));
   return 1;
@@ -121,7 +120,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* gridDim, dim3* blockDim, size_t* sh
   return cudaSuccess;
 }
 
-// The stub of a registered kernel is its handle. Each launch with it is refused.
+// The stub of a registered kernel serves as its handle. Each launch with it is refused.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
   if (!code().find_kernel(entryFuncAddr)) return cudaGetKernel(kernelPtr, entryFuncAddr);
   *kernelPtr = reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(entryFuncAddr));

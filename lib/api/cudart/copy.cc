@@ -36,7 +36,7 @@ bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
   return false;
 }
 
-// Only a pitch that is too small has an error code of its own.
+// A pitch that is too small has its own error code; one that is too large has not.
 cudaError_t check_pitch(std::size_t pitch, const Extent& extent, const char* call) {
   if (extent.rows <= 1 && extent.layers <= 1) return cudaSuccess;
   if (pitch >= extent.width && pitch <= max_pitch) return cudaSuccess;
@@ -118,7 +118,7 @@ CUresult find_end(const cudaPitchedPtr& memory, const cudaPos& at, const Extent&
   return CUDA_SUCCESS;
 }
 
-// For both structures.
+// Copies a box; both structures have these fields.
 template <typename Parameters>
 cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CUstream stream,
                      const char* call = __builtin_FUNCTION()) {

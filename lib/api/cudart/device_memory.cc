@@ -27,7 +27,7 @@ cudaError_t allocate(void** pointer, const Allocate& allocate_at,
 CUresult allocate_rows(void*& pointer, std::size_t& pitch, std::size_t width, std::size_t rows) {
   CUdeviceptr address = 0;
   pitch = 0;
-  // Any allowed element size: it makes no difference.
+  // The element size, 4, may be any that is allowed, because it makes no difference.
   const CUresult result =
       width == 0 || rows == 0 ? CUDA_SUCCESS : cuMemAllocPitch_v2(&address, &pitch, width, rows, 4);
   pointer = to_pointer(address);
@@ -47,7 +47,7 @@ cudaError_t with_peer(int device, const Body& body, const char* call = __builtin
     });
     if (found != CUDA_SUCCESS) return found;
     const CUresult result = body(peer);
-    // In this API callers pass no contexts, so the device is wrong.
+    // Callers of this API pass a device, not a context, so the device is reported as invalid.
     return result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED || result == CUDA_ERROR_INVALID_CONTEXT
                ? fail_instead(result, CUDA_ERROR_INVALID_DEVICE)
                : result;

@@ -22,7 +22,7 @@ struct RuntimeThread {
   cudaError_t last_error = cudaSuccess;
 };
 
-// The error with the same number; cudaErrorUnknown if the runtime API has no such error.
+// Returns the error with the same number, or cudaErrorUnknown if the runtime API has none.
 cudaError_t to_runtime_error(CUresult result);
 
 // Translate arguments to the driver API's types.
@@ -31,17 +31,16 @@ CUmemLocation to_driver(cudaMemLocation location);
 
 // Makes sure that the library runs. Returns cuInit's errors.
 CUresult start_library();
-// The same, and makes sure that the thread has a current context.
+// Starts the library, and makes sure that the thread has a current context.
 CUresult bind_context();
 
 // Translates the result, and stores it as the last error if it is one. `call`: see
 // end_failed_call().
 cudaError_t finish(CUresult result, const char* call = __builtin_FUNCTION());
-// The same with another error than the one with this number.
+// Like finish(), but stores `error` in place of the error with the result's number.
 cudaError_t finish_instead(CUresult result, cudaError_t error,
                            const char* call = __builtin_FUNCTION());
-// cudaErrorInvalidMemcpyDirection: it is none of the values of cudaMemcpyKind, or the call does not
-// take it.
+// cudaErrorInvalidMemcpyDirection: no value of cudaMemcpyKind, or one that the call does not take.
 cudaError_t refuse_kind(cudaMemcpyKind kind, const char* call = __builtin_FUNCTION());
 // cudaErrorNotSupported: the parameters of a copy name an array.
 cudaError_t refuse_array(const char* call = __builtin_FUNCTION());
@@ -58,7 +57,7 @@ template <typename Body>
 cudaError_t with_library(const Body& body, const char* call = __builtin_FUNCTION()) {
   return with_library(call, body);
 }
-// The same with a current context.
+// Like with_library(), with a current context.
 template <typename Body>
 cudaError_t with_context(const char* call, const Body& body) {
   begin_call();

@@ -13,7 +13,7 @@ namespace {
 struct ErrorRow {
   cudaError_t code;
   const char* name;
-  const char* description;  // null: the same as for the CUresult with this number
+  const char* description;  // null: that of the CUresult with this number
 };
 
 #define SAME(code)       \

@@ -64,7 +64,7 @@ cudaError_t with_params(const cudaKernelNodeParams* params, const Body& body,
   return with_context(call, [&] { return body(same); });
 }
 
-// What the program may call the kernel by.
+// The handle or address by which the program names the kernel.
 void* function_of(Driver& driver, CUfunction function) {
   const auto address = driver.libraries().address_of(reinterpret_cast<CUkernel>(function));
   return address != 0 ? reinterpret_cast<void*>(address) : static_cast<void*>(function);

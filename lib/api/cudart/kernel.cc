@@ -17,7 +17,7 @@ namespace {
 
 constexpr CUresult no_such_function = CUDA_ERROR_INVALID_HANDLE;
 
-// Logged once for a program, because many programs do not check for launch errors.
+// Logs the reason once for a program, because many programs do not check for launch errors.
 void say_why_it_does_not_run(const std::string& name) {
   static std::atomic<bool> is_said = false;
   if (is_said.exchange(true)) return;
@@ -55,7 +55,7 @@ cudaError_t with_kernel(const void* function, const Body& body,
   if (found == no_such_function) return finish_instead(found, cudaErrorInvalidDeviceFunction, call);
   return finish(found == CUDA_SUCCESS ? body(kernel) : found, call);
 }
-// The same with body(kernel, device), where `device` is the context's.
+// Like with_kernel(), with body(kernel, device), where `device` is the context's.
 template <typename Body>
 cudaError_t with_kernel_on_device(const void* function, const Body& body,
                                   const char* call = __builtin_FUNCTION()) {
@@ -146,7 +146,7 @@ CUresult tell(Number& value, CUfunction_attribute attribute, CUkernel kernel, CU
   return result;
 }
 
-// The first result that is not CUDA_SUCCESS.
+// Returns the first result that is not CUDA_SUCCESS.
 template <typename... Results>
 CUresult first_error(Results... results) {
   CUresult first = CUDA_SUCCESS;

@@ -11,7 +11,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// The field of the struct for an attribute of the driver API.
+// Which field of the struct holds which attribute of the driver API.
 struct Field {
   std::size_t offset;
   std::size_t size;  // the field is an int or a size_t
@@ -127,7 +127,7 @@ constexpr std::array numbers{
     FIELD(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS),
     FIELD(mpsEnabled, MPS_ENABLED),
     FIELD(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED),
-    // The members of CUDA 12 that cuda_runtime_properties.h names for kernels' sources.
+    // Members of CUDA 12's struct, to which cuda_runtime_properties.h gives names.
     FIELD(reserved[0], CLOCK_RATE),
     FIELD(reserved[1], MEMORY_CLOCK_RATE),
     FIELD(reserved[2], GPU_OVERLAP),
@@ -190,7 +190,7 @@ CUresult tell(cudaDeviceProp& properties, int device) {
   return result;
 }
 
-// How many of the requested properties the device has.
+// Returns how many of the requested properties the device has.
 int count_met(const cudaDeviceProp& asked, const cudaDeviceProp& properties) {
   int met = asked.totalGlobalMem != 0 && properties.totalGlobalMem >= asked.totalGlobalMem;
   for (const Field& field : numbers) {

@@ -75,7 +75,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
     if (callback == nullptr) return refuse_null("callback");
     auto owned = std::make_unique<Callback>(Callback{callback, userData});
     const CUresult result = cuStreamAddCallback(stream, Callback::call, owned.get(), flags);
-    // From now on the callback's call owns it, and that call is certain to come.
+    // From now on the callback's call, which is certain to come, owns the object.
     if (result == CUDA_SUCCESS) static_cast<void>(owned.release());
     return result;
   });

@@ -40,8 +40,8 @@ bool needs_location(AdviceKind kind) {
          kind == AdviceKind::unset_accessed_by;
 }
 
-// The location in the old signature, a number. A device that does not exist has an error code of
-// its own.
+// Finds the location in the old signature, a number. A device that does not exist has an error code
+// of its own.
 CUresult find_location(const Runtime& runtime, AdviceKind kind, CUdevice device,
                        Location& location) {
   if (!needs_location(kind)) return CUDA_SUCCESS;
@@ -51,13 +51,13 @@ CUresult find_location(const Runtime& runtime, AdviceKind kind, CUdevice device,
   return CUDA_SUCCESS;
 }
 
-// The location in the new signature. Its type must be valid even if the advice uses no location.
+// Finds the location in the new signature. Its type must be valid even if the advice needs none.
 CUresult find_location(const Runtime& runtime, AdviceKind kind, CUmemLocation named,
                        Location& location) {
   const auto found = to_location(named);
   if (!found) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
   location = settled(runtime, *found);
-  // Mappings belong to a processor; a node is not one.
+  // Accessed-by advice is about mappings, which belong to a processor; a node is none.
   const bool fits = kind == AdviceKind::set_preferred || location.kind != Location::Kind::host_node;
   return !needs_location(kind) || (exists(runtime, location) && fits)
              ? CUDA_SUCCESS
@@ -73,7 +73,7 @@ bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
          runtime.device_config(change.location.id).concurrent;
 }
 
-// Memory that the library did not allocate: a device that is named must be able to access it.
+// Advises memory that the library did not allocate. A device that is named must have access to it.
 CUresult advise_system(Runtime& runtime, AddressRange range, const AdviceChange& change) {
   if (needs_location(change.kind) && !accesses_pageable(runtime, change.location))
     return refuse_pageable(change.location.id);
@@ -107,13 +107,13 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
     if (system) return advise_system(runtime, *system, change);
     return runtime.advice().advise(pages_touched(runtime, devPtr, count), change)
                ? CUDA_SUCCESS
-               : refuse_range(runtime, devPtr, count);  // freed by another thread meanwhile
+               : refuse_range(runtime, devPtr, count);  // another thread has freed it
   });
 }
 
 // ---- range attributes
 
-// The result of part(value) if it is the same for all pages of the map, otherwise `none`.
+// Returns part(value) if it is the same for all pages of the map, otherwise `none`.
 template <typename Map, typename Value, typename Part>
 Value common(const Map& map, PageSpan pages, Value none, const Part& part) {
   std::optional<Value> found;
@@ -136,7 +136,7 @@ bool all_read_mostly(const AdviceMap& map, PageSpan pages) {
   return all;
 }
 
-// The number by which the oldest attributes name a processor; a node of the host counts as the
+// The number by which the oldest attributes name a processor. A node of the host counts as the
 // host.
 int number_of(Location location) {
   return location.is_none() ? CU_DEVICE_INVALID : location.processor().ordinal();
@@ -168,14 +168,14 @@ void put(void* data, std::size_t index, std::int32_t value) {
   std::memcpy(static_cast<std::byte*>(data) + index * sizeof value, &value, sizeof value);
 }
 
-// What was said of some pages.
+// The advice and the prefetches of some pages, for range attributes.
 struct Said {
   PageSpan pages;
   const AdviceMap& advice;
   const LastPrefetches& prefetches;
 };
 
-// Devices first, in ascending order, then the host.
+// Lists devices in ascending order, then the host.
 void put_accessed_by(const Said& said, int devices, void* data, std::size_t size) {
   ProcessorMask all = (ProcessorMask{2} << devices) - 1;
   said.advice.for_each(said.pages, [&](const AdviceMap::Segment& segment) {

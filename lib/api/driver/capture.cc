@@ -38,7 +38,7 @@ CUresult end(CUstream argument, CUgraph* graph, const char* call = __builtin_FUN
   });
 }
 
-// Where cuStreamGetCaptureInfo stores what it tells. All but the status may be null.
+// Where cuStreamGetCaptureInfo stores its results. All pointers but `status` may be null.
 struct Outputs {
   CUstreamCaptureStatus* status;
   cuuint64_t* id = nullptr;

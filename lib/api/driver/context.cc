@@ -146,7 +146,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
   const bool graphics = ctxCreateParams != nullptr && ctxCreateParams->cigParams != nullptr;
   if (!affinity && !graphics) return create(pctx, flags, dev);
   return enter([&](Driver&) {
-    // The caller may ask for one of the two; neither is supported.
+    // The caller may pass one of the two; neither is supported.
     if (affinity && graphics)
       return fail(CUDA_ERROR_INVALID_VALUE,
                   "execAffinityParams and cigParams are both given; pass NULL for both");

@@ -18,7 +18,7 @@ CUresult enter_current(const Body& body, const char* call = __builtin_FUNCTION()
   });
 }
 
-// Stores the result of body(context) for the current context. `name`: that of the argument `value`.
+// Stores the result of body(context) for the current context. `name` is the argument's name.
 template <typename Value, typename Body>
 CUresult tell_of_current(const char* name, Value* value, const Body& body,
                          const char* call = __builtin_FUNCTION()) {
@@ -85,7 +85,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
     if (ctxId == nullptr) return refuse_null("ctxId");
     const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
     if (!driver.find_context(asked)) return refuse_context(asked);
-    // Handles are never reused.
+    // The handle serves as the id, because handles are never reused.
     *ctxId = reinterpret_cast<std::uintptr_t>(asked);
     return CUDA_SUCCESS;
   });

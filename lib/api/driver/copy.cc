@@ -103,7 +103,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
   // The pitch or height may have any value if no address depends on it.
   const bool uses_height = extent.layers > 1 || box.z != 0;
   const bool uses_pitch = extent.rows > 1 || box.y != 0 || uses_height;
-  // 0 says that rows, or layers, follow each other without a gap.
+  // A pitch or height of 0 says that rows, or layers, follow each other without a gap.
   const std::size_t pitch = box.pitch != 0 ? box.pitch : extent.width;
   const std::size_t height = box.height != 0 ? box.height : extent.rows;
   std::size_t row_end = 0;
@@ -124,7 +124,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
       __builtin_mul_overflow(rows, end.pitch, &start) ||
       __builtin_add_overflow(start, box.x, &start))
     return refuse_place(box);
-  // A null base is never valid memory, wherever in it the box begins.
+  // A null base is never valid memory, so the box's position is not added to it.
   if (end.address != 0 && __builtin_add_overflow(end.address, start, &end.address))
     return refuse_place(box);
   return CUDA_SUCCESS;
@@ -132,7 +132,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
 
 CUresult copy_sides(Driver& driver, const Box& to, const Box& from, const Extent& extent,
                     Timing timing, CUstream stream) {
-  // A missing context is the first error to be reported.
+  // find_target() comes first: a missing context is the first error to be reported.
   WorkStream target;
   CUresult ready = find_target(driver, stream, timing, target);
   End there;
@@ -161,7 +161,7 @@ Box target_of(const Copy3D& what) {
           what.dstPitch,      what.dstZ,    what.dstHeight, what.dstLOD};
 }
 
-// Returns false if this side needs a context, and the handle is not one.
+// Returns false if this side needs a context, and the handle does not name one.
 bool find_device(Driver& driver, CUcontext handle, Box& box) {
   if (box.type != CU_MEMORYTYPE_DEVICE) return true;
   const auto context = driver.find_context(handle);

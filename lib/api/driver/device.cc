@@ -47,7 +47,7 @@ CUresult get_uuid(CUuuid* uuid, CUdevice dev, const char* call = __builtin_FUNCT
 
 }  // namespace
 
-// Programs call these two to report a failure, so that theirs are not recorded.
+// Programs call these two to report a failure, so failures of these two are not recorded.
 CUresult cuGetErrorName(CUresult error, const char** pStr) {
   if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const ErrorText* text = find_error_text(error);

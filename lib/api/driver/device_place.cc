@@ -18,7 +18,7 @@ int attribute(Driver& driver, CUdevice_attribute which, CUdevice dev) {
   return *device_attribute(which, driver.runtime().topology(), dev);
 }
 
-// "domain:bus:device.function"
+// Returns "domain:bus:device.function".
 std::string bus_id(Driver& driver, CUdevice dev) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0",
                      attribute(driver, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, dev),
@@ -26,7 +26,7 @@ std::string bus_id(Driver& driver, CUdevice dev) {
                      attribute(driver, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, dev));
 }
 
-// A bus id may be given without its domain or its function, and in upper case.
+// Completes a bus id: its domain or its function may be missing, and its letters upper case.
 std::string whole_bus_id(std::string_view text) {
   std::string whole;
   for (const char letter : text) {
@@ -93,7 +93,7 @@ CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
     if (driver.device(dev) == nullptr) return refuse_device(driver.runtime(), dev);
     const std::string id = bus_id(driver, dev);
     if (len <= 0) return refuse_length(len, id);
-    // A buffer that is too short gets the beginning, as a driver does it.
+    // A buffer that is too short gets the id's beginning, as from NVIDIA's driver.
     const std::size_t kept = std::min(id.size(), static_cast<std::size_t>(len) - 1);
     std::memcpy(pciBusId, id.data(), kept);
     pciBusId[kept] = '\0';

@@ -18,7 +18,7 @@ CUresult destroy(CUevent handle, const char* call = __builtin_FUNCTION()) {
   });
 }
 
-// The event stands for a moment of the capture, and waits for it add no node.
+// Makes the event stand for a moment of the capture. Waits for it add no node.
 CUresult record_captured(Driver& driver, CudaEvent& event, const StreamHandle& stream) {
   auto moment = driver.captures().moment(stream);
   if (!moment)
@@ -104,8 +104,8 @@ CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end,
       if (!event->last_recording())
         return refuse_of_event(handles[i], "was never recorded; record it with cuEventRecord");
     }
-    // NVIDIA's driver refuses events of two devices, too, although here one clock serves all
-    // devices.
+    // NVIDIA's driver refuses events of two devices, so they are refused, although one clock serves
+    // all devices.
     if (&events[0]->context->device != &events[1]->context->device)
       return refuse_of_event(end,
                              "is of another device than hStart; pass two events of one device");

@@ -59,8 +59,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
     return CUDA_SUCCESS;
   });
 }
-// The older functions also name a node that is wrong, and describe why: an error is never of one
-// node.
+// The older functions have outputs for the node that is wrong, and a description. They stay empty:
+// no error concerns a single node.
 CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
                                char* logBuffer, size_t bufferSize) {
   if (phErrorNode != nullptr) *phErrorNode = nullptr;

@@ -226,7 +226,8 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* 
     *nodeParams = {launch.function, launch.shape.grid[0], launch.shape.grid[1],
                    launch.shape.grid[2], launch.shape.block[0], launch.shape.block[1],
                    launch.shape.block[2], launch.shape.shared_bytes,
-                   // The program must not write to the list, nor to the parameters.
+                   // The program must not write to the list or to the parameters, so the cast is
+                   // safe.
                    const_cast<void**>(content->kernel->params.data()), nullptr, nullptr,
                    content->context->handle};
     return CUDA_SUCCESS;

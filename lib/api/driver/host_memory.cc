@@ -41,7 +41,7 @@ CUresult allocate(void** pp, std::size_t bytes, unsigned flags,
     if ((flags & ~allocation_flags) != 0) return refuse_bits(flags, allocation_flags, "Flags");
     const bool apart = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) != 0;
     auto range = driver.runtime().heap().allocate_host(bytes, apart);
-    // Where the host's pool has a limit, devices' unused memory counts against managed memory.
+    // If the host's pool is limited, unused device memory takes room from managed memory.
     if (!range && driver.give_back()) range = driver.runtime().heap().allocate_host(bytes, apart);
     if (!range) return refuse_host_bytes(driver.runtime(), bytes);
     MemoryRecord record = record_of(*context, *range, MemoryKind::host, flags);
@@ -99,7 +99,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
     return fail(
         CUDA_ERROR_NOT_SUPPORTED,
         "memory of I/O devices cannot be registered; leave out CU_MEMHOSTREGISTER_IOMEMORY");
-  // A range larger than the devices' address range cannot be memory of the program either.
+  // A range larger than the devices' address range cannot be memory of the program.
   if (bytes.size() > driver.runtime().layout().bytes() || overlaps_own(driver.runtime(), bytes))
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "the range {:#x}+{} is not ordinary memory of the program, or too large; devices "
@@ -118,7 +118,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
       to_result(host.adopt(*range, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0), bytes);
   if (adopted != CUDA_SUCCESS) return adopted;
   MemoryRecord record = record_of(*context, *range, MemoryKind::registered, flags);
-  // Only the pages of the registered range.
+  // The mapping consists of the pages of the registered range.
   record.mapping_pages =
       (round_up(bytes.end, page_size) - round_down(bytes.start, page_size)) / page_size;
   try {
@@ -203,7 +203,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
     return CUDA_SUCCESS;
   });
 }
-// No device address fits into 32 bits, so this never succeeds.
+// No device address fits into 32 bits, so this old variant never succeeds.
 CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void*, unsigned int) {
   if (pdptr != nullptr) *pdptr = 0;
   return enter([&](Driver& driver) {

@@ -24,7 +24,7 @@ CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigne
   });
 }
 
-// A handle of no event has another error code than a handle of no memory.
+// For an event's handle, an unknown offer has another error code than for a memory handle.
 CUresult as_of_event(CUresult found) {
   return found == CUDA_ERROR_INVALID_VALUE ? fail_instead(found, CUDA_ERROR_MAP_FAILED) : found;
 }
@@ -46,7 +46,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
   return open_memory(pdptr, handle, Flags);
 }
-// The variant from before the driver counted how often a handle is open; the signature is the same.
+// This variant is from before the driver counted how often a handle is open; its signature is the
+// same.
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
   return open_memory(pdptr, handle, Flags);
 }
@@ -75,7 +76,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(*found->shared, offer);
     if (offered != CUDA_SUCCESS) return offered;
-    // A thread that destroyed the event meanwhile may have found no offer to withdraw.
+    // A thread that destroyed the event during the call may have found no offer to withdraw.
     if (driver.find_event(event) != found) {
       driver.offers().withdraw(*found->shared);
       return refuse_handle(event);

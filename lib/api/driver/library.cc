@@ -51,7 +51,7 @@ CUresult enter_kernel(CUkernel handle, const Body& body, const char* call = __bu
   });
 }
 
-// The same; fails if the device does not exist.
+// Like enter_kernel(handle, body), but fails if the device does not exist.
 template <typename Body>
 CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body,
                       const char* call = __builtin_FUNCTION()) {
@@ -64,7 +64,7 @@ CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body,
       call);
 }
 
-// The error if a library is not in a context: either of the two has ended meanwhile.
+// The error if a library has no module in a context: one of the two has ended meanwhile.
 CUresult why_gone(Driver& driver, const Library& library) {
   return driver.libraries().find(library.handle) ? refuse_status(WorkStatus::context_destroyed)
                                                  : refuse_handle(library.handle);

@@ -15,13 +15,13 @@ unsigned clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
 
-// Either pointer may be null; then that value is not written.
+// Finds the allocation's start and size. A null pointer means that the value is not wanted.
 CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psize,
                            CUdeviceptr dptr) {
   std::shared_ptr<Context> context;
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
-  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // for every dptr
+  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // without a look at dptr
   auto record = driver.runtime().heap().find_record(static_cast<std::uintptr_t>(dptr));
   // Mapped memory that the context's device may not access counts as not found.
   if (record && record->kind == MemoryKind::mapped) {
@@ -48,7 +48,7 @@ CUresult refuse_array(const char* call = __builtin_FUNCTION()) {
   });
 }
 
-// Records an allocation of the context. Frees it if that fails.
+// Records an allocation of the context. Frees the allocation if that fails.
 CUresult remember(Driver& driver, const Context& context, const Allocation& allocation,
                   MemoryKind kind, CUdeviceptr* dptr) {
   MemoryRecord record;
@@ -142,7 +142,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
 }
-// No allocation has an address that fits into 32 bits, so this never succeeds.
+// No allocation has an address that fits into 32 bits, so this old variant never succeeds.
 CUresult cuMemAlloc(CUdeviceptr_v1* dptr, unsigned int bytesize) {
   if (dptr != nullptr) *dptr = 0;
   return enter([&](Driver& driver) {
@@ -203,7 +203,7 @@ CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   return enter([&](Driver& driver) { return get_address_range(driver, pbase, psize, dptr); });
 }
-// No allocation has an address that fits into 32 bits, so the only answer is "not found".
+// No allocation has an address that fits into 32 bits, so this old variant answers "not found".
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr) {
   CUdeviceptr base = 0;
   std::size_t size = 0;

@@ -119,7 +119,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
     return CUDA_SUCCESS;
   });
 }
-// No variable has an address that fits into 32 bits.
+// No variable has an address that fits into 32 bits, so this old variant never finds one.
 CUresult cuModuleGetGlobal(CUdeviceptr_v1* dptr, unsigned int* bytes, CUmodule hmod,
                            const char* name) {
   CUdeviceptr address = 0;

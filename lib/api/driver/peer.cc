@@ -11,7 +11,7 @@ bool can_access(CUdevice device, CUdevice peer) {
   return device != peer;
 }
 
-// All devices are in one machine, so the link between them is its memory.
+// All devices are in one machine, so its memory is the link between them.
 CUresult link_attribute(CUdevice_P2PAttribute attribute, int& value) {
   switch (attribute) {
     case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:

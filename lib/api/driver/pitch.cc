@@ -7,7 +7,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// Rows begin at multiples of this many bytes, as with an NVIDIA driver of the same generation.
+// Rows begin at multiples of this many bytes, as with NVIDIA's driver for this generation.
 constexpr std::size_t pitch_unit = 512;
 
 }  // namespace
@@ -20,7 +20,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
     if (working != CUDA_SUCCESS) return working;
     if (dptr == nullptr) return refuse_null("dptr");
     if (pPitch == nullptr) return refuse_null("pPitch");
-    // No copy accepts rows with a larger pitch.
+    // A larger pitch would be of no use: no copy accepts it.
     if (WidthInBytes == 0 || WidthInBytes > max_pitch)
       return fail(CUDA_ERROR_INVALID_VALUE, "WidthInBytes is {}; pass 1 to {}", WidthInBytes,
                   max_pitch);
@@ -39,7 +39,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
     return result;
   });
 }
-// No allocation has an address that fits into 32 bits, so this never succeeds.
+// No allocation has an address that fits into 32 bits, so this old variant never succeeds.
 CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
                          unsigned int Height, unsigned int ElementSizeBytes) {
   CUdeviceptr address = 0;

@@ -13,10 +13,10 @@ namespace {
 // The device ordinal of an address that no record contains.
 constexpr int no_device = -2;
 
-// The functions that answer return CUDA_ERROR_INVALID_VALUE without a reason: for
-// cuPointerGetAttributes it is no failure.
+// The functions below return CUDA_ERROR_INVALID_VALUE without a reason, because for
+// cuPointerGetAttributes a missing answer is no failure.
 
-// The place of the answer; writes a value with the type of the attribute.
+// Where the program wants the answer; writes a value with the type of the attribute.
 class Answer {
  public:
   explicit Answer(void* data) : data_(data) {}
@@ -48,11 +48,11 @@ bool is_attribute(CUpointer_attribute attribute) {
          attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
 }
 
-// The tokens name the allocation: by this number, and by the address that their user passes, too.
+// The tokens name the allocation: its number, and an address in it that their user adds.
 CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
   tokens.vaSpaceToken = token_of(record);
-  // Without the padding at its end.
+  // The padding at the struct's end is not written.
   std::memcpy(
       data, &tokens,
       offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
@@ -125,7 +125,7 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// The access of the current context's device to the memory.
+// Finds the access that the current context's device has to the memory.
 CUresult find_access(Driver& driver, const VirtualMemory::Mapped& mapped, Access& access) {
   std::shared_ptr<Context> context;
   const CUresult found = find_current(driver, context);
@@ -148,19 +148,19 @@ CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const 
   return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
 }
 
-// The memory has the same address for all processors, and none for a processor without access.
+// Mapped memory has the same address for all processors, but none for one without access.
 CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
   const bool is_reached = access != Access::none;
   answer.quantity(is_reached ? address : 0);
   return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// For memory that the program mapped itself: the attributes that differ from other memory.
+// Answers for memory that the program mapped itself, where the answer differs from other memory.
 CUresult give_mapped(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
                      std::uintptr_t address, void* data) {
   const auto mapped = driver.virtual_memory().mapped_at(address);
   const auto reserved = driver.virtual_memory().reserved_around(address);
-  // unmapped by another thread meanwhile
+  // Another thread has unmapped the memory.
   if (!mapped || !reserved) return CUDA_ERROR_INVALID_VALUE;
   const Answer answer(data);
   const PhysicalTraits& traits = mapped->memory.traits;
@@ -203,14 +203,14 @@ CUresult give_known(Driver& driver, CUpointer_attribute attribute, const MemoryR
                                            : give(driver, attribute, record, address, data);
 }
 
-// The answers for an address that the library does not know.
+// Gives the answers for an address that the library does not know.
 void give_default(CUpointer_attribute attribute, std::uintptr_t address, void* data) {
   const Answer answer(data);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-      return;  // nothing is written
+      return;  // the answer stays as it was
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       answer.quantity(address);
       return;
@@ -242,7 +242,7 @@ CUresult refuse_unknown(std::uintptr_t address) {
               "no memory of the library is at {:#x}; it is ordinary memory, or was freed", address);
 }
 
-// The memory has no value of this attribute.
+// Notes why the memory has no value of this attribute.
 CUresult refuse_answer(CUpointer_attribute attribute, std::uintptr_t address) {
   constexpr CUresult code = CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {

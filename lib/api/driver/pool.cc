@@ -70,7 +70,7 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
   }
 }
 
-// choose(pools) returns the pool of the device; called only if the device exists.
+// Stores choose(pools), a pool of the device, in `answer`. Refuses a device that does not exist.
 template <typename Choose>
 CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose,
                    const char* call = __builtin_FUNCTION()) {
@@ -93,7 +93,7 @@ CUresult refuse_size(Driver& driver, const MemoryPool& pool, std::size_t bytes) 
               pool.most_bytes(), pool.device(), bytes);
 }
 
-// Allocates from the pool; without one, from the present pool of the stream's device.
+// Allocates from the pool `from`, or, without one, from the current pool of the stream's device.
 CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument,
                   std::optional<CUmemoryPool> from, const char* call = __builtin_FUNCTION()) {
   return enter(call, [&](Driver& driver) {
@@ -112,7 +112,7 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument,
     if (result == CUDA_ERROR_OUT_OF_MEMORY && driver.give_back(*driver.device(pool->device())))
       result = pool->allocate(bytes, stream, *dptr);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) return refuse_size(driver, *pool, bytes);
-    // Another thread has destroyed the pool during the call.
+    // Another error means that another thread has destroyed the pool during the call.
     return result == CUDA_SUCCESS ? result : refuse_handle(pool->handle());
   });
 }
@@ -122,8 +122,8 @@ void call_in_order(Driver& driver, const StreamHandle& stream, const std::functi
   const WorkStatus status =
       stream.context->device.engine.add_callback(stream.stream, [body](WorkStatus) { body(); });
   if (status == WorkStatus::ok) return;
-  // The context has failed meanwhile: its own work does not run any more, but other contexts' work
-  // may use the memory.
+  // The context has failed: its own work no longer runs, but other contexts' work may use the
+  // memory.
   driver.wait_for_all_work();
   body();
 }
@@ -159,11 +159,11 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument,
       call_in_order(driver, stream, [&driver, record = *record] { driver.offers().free(record); });
       return CUDA_SUCCESS;
     }
-    // Before the place can be used for another allocation.
+    // Done before another allocation can get the memory.
     driver.offers().withdraw(*record);
     if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;
-    // The context has failed meanwhile: its own work does not run any more, but other contexts'
-    // work may use the memory.
+    // The context has failed: its own work no longer runs, but other contexts' work may use the
+    // memory.
     driver.wait_for_all_work();
     driver.pools().free(*record);
     return CUDA_SUCCESS;

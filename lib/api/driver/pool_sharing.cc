@@ -13,7 +13,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// The file behind the descriptor contains only the handle of the offer.
+// The descriptor's file contains only the handle by which another process finds the pool.
 CUresult export_pool(Driver& driver, CUmemoryPool handle, int& descriptor) {
   const auto pool = driver.pools().find(handle);
   if (!pool) return refuse_pool(driver, handle);

@@ -18,7 +18,7 @@ using PrefetchKind = PrefetchRequest::Kind;
 
 // ---- destinations
 
-// The destination in the old signature: a number.
+// Finds the destination in the old signature: a number.
 CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to) {
   if (device != CU_DEVICE_CPU && !is_device(runtime, device))
     return refuse_device(runtime, device, /*or_host=*/true);
@@ -26,8 +26,8 @@ CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to)
   return CUDA_SUCCESS;
 }
 
-// The destination in the new signature. Only here does a device that does not exist have an error
-// code of its own, while a node that does not exist has none.
+// Finds the destination in the new signature. Only in this function has a device that does not
+// exist an error code of its own; a node has none.
 CUresult find_destination(const Runtime& runtime, CUmemLocation named, Location& to) {
   const auto location = to_location(named);
   if (!location) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
@@ -49,7 +49,7 @@ struct Destinations {
   std::size_t count = 0;
 };
 
-// Each destination must be valid, even if no range goes there.
+// Checks that every destination is valid, even if no range goes there.
 CUresult check_destinations(const Runtime& runtime, const Destinations& where, std::size_t ranges) {
   if (where.locations == nullptr) return refuse_null("prefetchLocs");
   if (where.first_ranges == nullptr) return refuse_null("prefetchLocIdxs");
@@ -80,14 +80,14 @@ bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && is_managed(runtime, first, first + count);
 }
 
-// What one call asks for, of managed memory and of the program's other memory.
+// The work that one call asks for: in managed memory, and in the program's other memory.
 struct Requests {
   PrefetchRequest managed;
   std::vector<SystemPrefetch> system = {};
 };
 
-// Records the destination of a range that the library did not allocate, and adds it to the
-// requests. Returns CUDA_ERROR_INVALID_VALUE if it is not such memory, and
+// Records the destination of a range that the library did not allocate, and adds the range to the
+// requests. Returns CUDA_ERROR_INVALID_VALUE if the program has no such memory, and
 // CUDA_ERROR_INVALID_DEVICE if the destination cannot access it.
 CUresult add_system(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
                     Requests& requests) {
@@ -100,9 +100,9 @@ CUresult add_system(Runtime& runtime, CUdeviceptr first, std::size_t count, Loca
   return CUDA_SUCCESS;
 }
 
-// Records the destination of the range, if it has one, and adds the range to the request.
-// `host_left`: how many more bytes the host could hold. Returns CUDA_ERROR_OUT_OF_MEMORY if the
-// range is larger than that, and CUDA_ERROR_INVALID_VALUE if another thread has freed it meanwhile.
+// Records the destination of the range, if it has one, and adds the range to the request. The host
+// has space for `host_left` more bytes. Returns CUDA_ERROR_OUT_OF_MEMORY if the range is larger,
+// and CUDA_ERROR_INVALID_VALUE if another thread has freed it meanwhile.
 CUresult add_managed(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
                      PrefetchRequest& request, std::size_t& host_left) {
   const PageSpan pages = pages_touched(runtime, first, count);
@@ -121,7 +121,7 @@ CUresult add_managed(Runtime& runtime, CUdeviceptr first, std::size_t count, Loc
   return CUDA_SUCCESS;
 }
 
-// Adds a range of either kind of memory. Nothing but managed memory can be discarded.
+// Adds a range of either kind of memory. Only managed memory can be discarded.
 CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
              Requests& requests, std::size_t& host_left) {
   if (is_range(runtime, first, count))
@@ -140,7 +140,7 @@ bool is_concurrent(const Runtime& runtime, const StreamHandle& target) {
 CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest request) {
   if (request.ranges.empty()) return CUDA_SUCCESS;
   DeviceEngine& engine = target.context->device.engine;
-  // Nothing is queued before it, and it has nothing to do.
+  // No work is queued before the prefetch, and all pages are where it would bring them.
   if (engine.is_idle(*target.context->work) && runtime.prefetcher().is_done(request))
     return CUDA_SUCCESS;
   request.epoch = engine.prefetch_epoch(target.stream);
@@ -159,7 +159,7 @@ CUresult enqueue(Runtime& runtime, const StreamHandle& target,
       }));
 }
 
-// One part of the work follows the other in the stream.
+// Gives both parts of the work to the stream, one after the other.
 CUresult enqueue(Runtime& runtime, const StreamHandle& target, Requests requests) {
   const CUresult enqueued = enqueue(runtime, target, std::move(requests.managed));
   if (enqueued != CUDA_SUCCESS) return enqueued;
@@ -194,7 +194,7 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
     if (found != CUDA_SUCCESS) return found;
     if (!is_concurrent(runtime, to)) return refuse_exclusive(to.id);
     if (!is_concurrent(runtime, target)) return refuse_exclusive(target.context->device.ordinal);
-    // A graph has no type for prefetches; they move memory, as copies do.
+    // CUDA has no type of node for prefetches. They count as copies, which also move memory.
     return give(driver, target, CU_GRAPH_NODE_TYPE_MEMCPY,
                 [&runtime, first, count, to](Driver&, const StreamHandle& where) {
                   return prefetch(runtime, where, first, count, to);
@@ -202,8 +202,8 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
   });
 }
 
-// An invalid range ends the batch with an error. The ranges before it are carried out, as with
-// NVIDIA's driver.
+// An invalid range ends the batch with an error, but the ranges before it are carried out, as
+// NVIDIA's driver does it.
 CUresult run_batch(PrefetchKind kind, const CUdeviceptr* firsts, const std::size_t* sizes,
                    std::size_t count, const Destinations& where, unsigned long long flags,
                    CUstream stream, const char* call = __builtin_FUNCTION()) {
@@ -233,8 +233,8 @@ CUresult run_batch(PrefetchKind kind, const CUdeviceptr* firsts, const std::size
     std::size_t current = 0;
     std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
     for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
-      // A destination takes effect when its turn in the list comes, so one whose first range has
-      // passed is never used.
+      // Destinations take effect in the order of the list: one whose first range has passed before
+      // its turn is never used.
       const std::size_t next = current + 1;
       if (i != 0 && next < where.count && where.first_ranges[next] == i) current = next;
       const Location to =

@@ -46,7 +46,8 @@ CUresult enter_stream(CUstream argument, const Body& body,
   });
 }
 
-// Stores the result of body(handle) if the stream exists. `name`: that of the argument `value`.
+// Stores the result of body(handle) if the stream exists. `name` is the name of the argument
+// `value`.
 template <typename Value, typename Body>
 CUresult tell(CUstream argument, const char* name, Value* value, const Body& body,
               const char* call = __builtin_FUNCTION()) {
@@ -124,7 +125,7 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
       case CU_MEM_ATTACH_HOST:
         break;
       case CU_MEM_ATTACH_SINGLE:
-        // The NULL stream stands for all streams of its context.
+        // For an attachment the NULL stream stands for all streams of its context.
         if (handle.stream->kind() == StreamKind::context_default)
           return fail(CUDA_ERROR_INVALID_VALUE,
                       "flags is CU_MEM_ATTACH_SINGLE, and the NULL stream stands for all streams; "

@@ -23,7 +23,7 @@ CUresult refuse_part(const char* argument, std::uint64_t value) {
               argument, value, granularity_bytes);
 }
 
-// The range must consist of whole steps of the granularity.
+// Checks that the range consists of whole steps of the granularity.
 CUresult find_range(CUdeviceptr start, std::size_t bytes, AddressRange& range) {
   if (start % granularity_bytes != 0) return refuse_part("ptr", start);
   if (!is_whole(bytes)) return refuse_part("size", bytes);
@@ -40,7 +40,7 @@ CUresult refuse_unmapped(CUdeviceptr address) {
 
 // ---- properties
 
-// Checks the handle types with which memory is to be exportable.
+// Checks the handle types with which the memory can be exported.
 CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
   constexpr const char* field = "requestedHandleTypes";
   switch (static_cast<int>(types)) {
@@ -170,7 +170,7 @@ CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAcc
     VirtualMemory::Grant grant;
     const CUresult found = find_grantee(driver, each.location, grant);
     const auto access = to_access(each.flags);
-    // This error also for a device that does not exist: NVIDIA's driver has it here, but not in the
+    // NVIDIA's driver returns this error here also for a device that does not exist, but not in the
     // functions that query access.
     if (found != CUDA_SUCCESS) return fail_instead(found, CUDA_ERROR_INVALID_VALUE);
     if (!access)

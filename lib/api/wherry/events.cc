@@ -66,8 +66,8 @@ bool take_up_to(std::size_t count, std::vector<TraceEvent>& taken) {
   }
 }
 
-// The caller's version of the struct may be longer or shorter than the library's. It may lie in
-// managed memory, so no lock is held here.
+// Writes the caller's version of the struct, which may be shorter or longer than the library's.
+// `to` may be in managed memory, so no lock is held.
 void write_events(std::span<const TraceEvent> events, std::byte* to, std::size_t size) {
   for (const TraceEvent& event : events) {
     const wherryEvent value = public_event(event, size);

@@ -58,7 +58,7 @@ wherryDecision public_decision(const Runtime& runtime, const DecisionRecord& rec
   return decision;
 }
 
-// Returns false if there is no such page.
+// Returns false if the address has no page of managed memory.
 bool explain(Runtime& runtime, CUdeviceptr address, wherryExplanation& explanation) {
   const auto known = runtime.inspector().explain(address, WHERRY_DECISIONS_MAX);
   if (!known) return false;

@@ -1,4 +1,4 @@
-// What code compiled by `wherry nvcc` calls.
+// The functions that code compiled by `wherry nvcc` calls.
 #include <wherry/detail/kernel_code.h>
 
 #include <fmt/core.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t shared_alignment = 64;
 
-// Freed when its worker ends.
+// A worker's shared memory, which is freed when the worker ends.
 struct SharedMemory {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
@@ -36,7 +36,7 @@ thread_local SharedMemory shared_memory;
   std::abort();
 }
 
-// The runner of the block whose thread waits.
+// Returns the runner of the block to which the waiting thread belongs.
 BlockRunner& waiting_runner() {
   BlockRunner& runner = BlockRunner::of_this_thread();
   if (!runner.is_running())

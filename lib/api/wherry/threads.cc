@@ -10,7 +10,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// From an errno of AttachedThreads.
+// Translates an errno of AttachedThreads.
 CUresult attach_result(int error) {
   switch (error) {
     case 0:

@@ -30,7 +30,7 @@ CUresult wherryTouchPages(const void* ptr, size_t bytes, unsigned flags) {
     return CUDA_SUCCESS;
   });
 }
-// The earlier name.
+// wherryTouch is the earlier name of wherryTouchPages.
 CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags) {
   return wherryTouchPages(ptr, bytes, flags);
 }

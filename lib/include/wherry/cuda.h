@@ -140,7 +140,7 @@ extern "C" {
  * - CUDA_ERROR_INVALID_VALUE: pStr is NULL, or the code is unknown (then *pStr is NULL). */
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char** pStr);
 
-/* The same for a short description, for example "invalid argument". */
+/* Returns a short description of an error, for example "invalid argument", like cuGetErrorName. */
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
 
 /* ---- Initialization ---- */
@@ -158,8 +158,8 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
  * - CUDA_ERROR_NO_DEVICE: CUDA_VISIBLE_DEVICES leaves no device.
  * - CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM: Linux refused
  *   something (the log line says what).
- * - CUDA_ERROR_NOT_INITIALIZED: the caller is a fork()ed child of a process that had called
- * cuInit. */
+ * - CUDA_ERROR_NOT_INITIALIZED: the caller is a child by fork() of a process that had called
+ *   cuInit. */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 
 /* Returns the version of the CUDA API that is implemented: 13000 (1000 * major + 10 * minor). Works

@@ -141,17 +141,17 @@ extern "C" {
 
 /* ---- Errors: these four do not start the library, and work in every thread at any time ---- */
 
-/* Returns the calling thread's last error and clears it; cudaSuccess: there was none since. */
+/* Returns the calling thread's last error and clears it; cudaSuccess if there was none since. */
 cudaError_t CUDARTAPI cudaGetLastError(void);
 
-/* The same, without clearing it. */
+/* Returns the calling thread's last error without clearing it. */
 cudaError_t CUDARTAPI cudaPeekAtLastError(void);
 
 /* Returns the name of an error, for example "cudaErrorInvalidValue", in a string that is never
  * freed; "unrecognized error code" for an unknown number. */
 const char* CUDARTAPI cudaGetErrorName(cudaError_t error);
 
-/* The same for a short description, for example "invalid argument". */
+/* Returns a short description of an error, for example "invalid argument". */
 const char* CUDARTAPI cudaGetErrorString(cudaError_t error);
 
 /* ---- Devices ---- */
@@ -214,8 +214,8 @@ cudaError_t CUDARTAPI cudaFree(void* devPtr);
 
 /* ---- Host memory ----
  *
- * As the functions of the driver API. A size of 0 gives NULL. cudaErrorMemoryAllocation: not enough
- * memory. */
+ * Each is the function of the driver API for host memory, with its errors. A size of 0 gives NULL.
+ * cudaErrorMemoryAllocation: not enough memory. */
 cudaError_t CUDARTAPI cudaMallocHost(void** ptr, size_t size);
 cudaError_t CUDARTAPI cudaHostAlloc(void** pHost, size_t size, unsigned int flags);
 cudaError_t CUDARTAPI cudaFreeHost(void* ptr);

@@ -49,7 +49,7 @@ typedef enum {
   WHERRY_EVENT_HELD = 18
 } wherryEventKind;
 
-/* A set of kinds: the bitwise or of such values. */
+/* A set of kinds is the bitwise or of these values. */
 #define WHERRY_EVENT_BIT(kind) (UINT64_C(1) << (kind))
 #define WHERRY_EVENT_ALL UINT64_MAX
 
@@ -65,9 +65,9 @@ typedef enum {
   WHERRY_CAUSE_COPY = 7,     /* a copy or a fill by the library */
   WHERRY_CAUSE_CREATION = 8, /* pages that are created before any access */
   WHERRY_CAUSE_RELEASE = 9,  /* the pages were freed or discarded */
-  /* Samples showed who uses the pages of coherent devices. Also of a fault: its page was mapped,
-   * and the library had removed the entry to learn of the next access. Other faults have the cause
-   * NONE. */
+  /* Samples of accesses showed which coherent device uses the pages. A fault has this cause if its
+   * page was mapped, and the library had removed the entry to see the next access. Other faults
+   * have the cause NONE. */
   WHERRY_CAUSE_SAMPLE = 10
 } wherryEventCause;
 
@@ -75,7 +75,7 @@ typedef enum {
 #define WHERRY_EVENT_WRITE 2
 
 /* Values of wherryEvent's `detail`, by kind of event. */
-#define WHERRY_FAULT_MISSING 0 /* fault: the pool in the processor's view has no such page */
+#define WHERRY_FAULT_MISSING 0 /* fault: the pool that the processor maps there has no page */
 #define WHERRY_FAULT_MINOR 1   /* fault: that pool has the page, but the page table no entry */
 #define WHERRY_FAULT_WRITE_PROTECT 2 /* fault: a write to a write-protected page */
 #define WHERRY_FAULT_REFUSED 4       /* added to these: the thread got a signal */
@@ -108,7 +108,7 @@ typedef struct {
   uint64_t bytes; /* affected bytes, whole pages; for launches: items */
   /* For a fault or a mark: its thread, as gettid(2) returns it; 0: Linux does not tell. */
   uint32_t thread;
-  /* 0 for all other kinds. */
+  /* A value for some kinds of events; 0 for all others. */
   union {
     uint32_t launch;        /* for launches: their number on the device */
     uint32_t pages_dropped; /* for evictions: pages only dropped, because other pools have copies */
@@ -128,10 +128,10 @@ typedef struct {
  * read are discarded.
  *   - kinds: the kinds to record: an or of WHERRY_EVENT_BIT(kind), or WHERRY_EVENT_ALL. Kinds that
  *     this library does not know are ignored.
- *   - capacity: the number of events of one thread that are kept at least until they are read,
- *     unless other threads have filled the ring that they share with it; there are 8 rings. Rounded
- *     up to a power of two, at most 2^20; 0 means 16384. A ring takes 64 bytes of memory for each
- *     event once that many have been recorded.
+ *   - capacity: at least so many events of one thread are kept until they are read, unless other
+ *     threads have filled the ring that they share with it; there are 8 rings. Rounded up to a
+ *     power of two, at most 2^20; 0 means 16384. A ring takes 64 bytes of memory for each event
+ *     once that many have been recorded.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: no kind that the library knows, or a capacity above 2^20.
  * - CUDA_ERROR_ALREADY_ACQUIRED: recording is already on, or WHERRY_TRACE uses it.
@@ -154,7 +154,7 @@ CUresult wherryStopEvents(void);
  *     sizeof(wherryEvent); the library takes that as the size of every element. The library sets
  *     fields that it does not know to 0, and omits fields that do not fit.
  *   - count: the number of elements of `events`.
- *   - read: receives the number of events written; fewer than `count`: there are no more now.
+ *   - read: receives the number of events written. Fewer than `count` mean that there are no more.
  * The events of a fault can be read once the access that caused it has returned; a moment later if
  * the access waited for another pool's pages to be mapped, because it goes on before the library
  * has finished with the fault. Those of a launch can be read once a thread has waited for it.
@@ -188,7 +188,7 @@ CUresult wherryCountDroppedEvents(wherryEventKind kind, uint64_t* count);
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name);
 
 /* Marks: what the program says of its own work. Each is an event of the kind MARK, in recordings of
- * the program and in traces; elsewhere they have no effect. Ranges that began before recording did
+ * the program and in traces; otherwise they have no effect. Ranges that began before recording did
  * are not recorded. The functions of NVTX (nvtx3/nvToolsExt.h) call these.
  *   - text: terminated by a zero byte; copied; cut after 255 bytes. Of more than 65,536 different
  *     texts, the later ones are recorded as one.
@@ -212,7 +212,7 @@ CUresult wherryPopRange(int* level);
 CUresult wherryStartRange(const char* text, uint64_t* range);
 CUresult wherryEndRange(uint64_t range);
 
-/* Earlier names of these functions, which stay. */
+/* Earlier names of functions above, which remain available. */
 CUresult wherryEventsStart(uint64_t kinds, size_t capacity);
 CUresult wherryEventsStop(void);
 CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read);

@@ -19,29 +19,29 @@ extern "C" {
 
 /* The rule that determined where a page should be. Later versions of the library may have more. */
 typedef enum {
-  /* No advice and no opinion of the policy: the page went to the faulting processor. */
+  /* Without advice and an opinion of the policy, the page went to the faulting processor. */
   WHERRY_REASON_FAULTING_PROCESSOR = 0,
   /* The faulting processor already held the page. */
   WHERRY_REASON_RESIDENT = 1,
   /* The page is pinned: wherryPinPages. */
   WHERRY_REASON_PINNED = 2,
-  /* Advice: the faulting processor got a copy; by a write, the only one. */
+  /* Read-mostly advice: the faulting processor got a copy; after a write, the only one. */
   WHERRY_REASON_READ_MOSTLY = 3,
-  /* Advice: the preferred location; or a device's own memory. */
+  /* The page is at its preferred location (advice), or is a device's own memory. */
   WHERRY_REASON_PREFERRED = 4,
-  /* Advice: the faulting processor maps the page where it is. */
+  /* Accessed-by advice: the faulting processor maps the page where it is. */
   WHERRY_REASON_ACCESSED_BY = 5,
-  /* The policy's opinion. */
+  /* The policy chose the place. */
   WHERRY_REASON_POLICY = 6,
-  /* The policy's temporary pin, because a move would not pay. */
+  /* The policy had pinned the page for a while, because a move would not pay. */
   WHERRY_REASON_TEMPORARY_PIN = 7,
   /* The destination had no free pages. */
   WHERRY_REASON_NO_SPACE = 8,
   /* The faulting processor could map no more of other processors' memory. */
   WHERRY_REASON_NO_MAPPINGS = 9,
-  /* No fault: see the cause. */
+  /* There was no fault; see `cause`. */
   WHERRY_REASON_NO_FAULT = 10,
-  /* Somebody holds a page of its huge page (a direct write, a pipe, io_uring, another process). It
+  /* A direct write, a pipe, io_uring or another process holds a page of its huge page. The page
    * stays until the holder lets go, and is mapped there. */
   WHERRY_REASON_HELD = 11,
   /* Earlier names. */
@@ -105,7 +105,7 @@ typedef struct {
  * Thread-safe. */
 CUresult wherryExplainPage(CUdeviceptr address, wherryExplanation* explanation);
 
-/* The same as lines of text.
+/* Explains the page like wherryExplainPage, as lines of text.
  *   - text: receives as much of the text as fits, and a terminating zero byte; may be NULL if bytes
  *     is 0.
  *   - needed: if not NULL: receives the size of the whole text in bytes, including the zero byte.
@@ -117,7 +117,7 @@ CUresult wherryExplainPage(CUdeviceptr address, wherryExplanation* explanation);
  * Thread-safe. */
 CUresult wherryDescribePage(CUdeviceptr address, char* text, size_t bytes, size_t* needed);
 
-/* Earlier names of these functions, which stay. */
+/* Earlier names of functions above, which remain available. */
 CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation);
 CUresult wherryExplainText(CUdeviceptr address, char* text, size_t bytes, size_t* needed);
 

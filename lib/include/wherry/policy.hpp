@@ -83,7 +83,7 @@ struct page_fault {
 struct page_arrival {
   enum class cause {
     fault,
-    // The policy has the pages stay there.
+    // The policy decided that the pages stay there.
     stay,
     prefetch,
     eviction,
@@ -96,18 +96,18 @@ struct page_arrival {
   std::uint64_t now_ns = 0;
 };
 
-// What to do. The library decides what is left out: the page goes to the faulting processor, with
-// its 64 KiB region.
+// What the policy wants. Without a destination or region, the page goes to the faulting processor,
+// with its 64 KiB region.
 struct opinion {
   // In whose memory the page should be; if that is not the faulting processor's, that processor
   // maps it there.
   std::optional<int> destination;
   // Pages that are treated like the page: contains the page and lies inside the stretch.
   std::optional<page_run> region = {};
-  // The thread sleeps until then, and the policy is asked again; at most a second from now.
+  // If not 0, the thread sleeps until then (at most a second), and the policy is asked again.
   std::uint64_t wait_until_ns = 0;
-  // The page stays at the destination until then, and other processors map it there; afterwards
-  // their accesses fault again. 0: no temporary pin.
+  // If not 0, the page stays at the destination until then (a temporary pin), and other processors
+  // map it there; afterwards their accesses fault again.
   std::uint64_t stays_until_ns = 0;
 };
 

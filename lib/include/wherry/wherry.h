@@ -61,11 +61,11 @@ CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* ar
  *     static WHERRY_MANAGED int rounds = 5;
  *
  * It works in the program, in shared libraries, and in modules that are loaded later; in C and C++.
- * Every processor then has the variable at its own address. All functions treat it like memory of
+ * Every processor then has the variable at the same address. All functions treat it like memory of
  * cuMemAllocManaged, except that it is never freed. It becomes managed memory at the first cuInit;
- * the variables of a library that is loaded after that, at the next launch or the next call that is
- * given its address; those of a module, at cuModuleLoad. Before that it is an ordinary variable. It
- * keeps its contents. No other thread may write it during the call that makes it managed memory.
+ * in a library that is loaded after that, at the next launch or the next call that is given its
+ * address; in a module, at cuModuleLoad. Before that it is an ordinary variable. It keeps its
+ * contents. No other thread may write it during the call that makes it managed memory.
  *
  * Each variable takes whole pages of 4096 bytes. It must not be const or thread-local, and must
  * need no constructor. A library that has such variables stays loaded. A program that uses a
@@ -73,7 +73,7 @@ CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* ar
  * otherwise the linker may place a copy in the program, which is an ordinary variable (the log says
  * so). A child made by fork() has its own copies, which are ordinary memory. */
 #define WHERRY_MANAGED __attribute__((section("wherry_managed"), aligned(4096)))
-/* Starts a new page after them, so that no other variable shares their last page. */
+/* Starts a new page after these variables, so that no other variable shares their last page. */
 __asm__(
     ".pushsection wherry_managed,\"aw\",%progbits\n"
     ".balign 4096\n"
@@ -130,17 +130,17 @@ typedef void (*wherryGridKernel)(const wherryLaunchInfo* info, void** params);
  * (one line): the function, the code's name and description, the argument, handle or range, the
  * reason, and what to do (docs/debugging.md). A failure of the runtime API may name the function of
  * the driver API that it called, or that function's argument.
- * "" if no call of the thread has failed. CUDA_ERROR_NOT_READY is no failure; nor are those of
- * cuGetErrorName and cuGetErrorString. Successful calls leave the message as it is.
+ * It is "" if no call of the thread has failed. CUDA_ERROR_NOT_READY is no failure, and failures of
+ * cuGetErrorName and cuGetErrorString do not count. Successful calls leave the message as it is.
  *
  * The text is valid until the thread's next failed call, and the thread must copy it to keep it.
- * Never NULL. Does not need cuInit, and works in a child made by fork(), which has the message of
+ * It is never NULL. Does not need cuInit, and works in a child of fork(), which has the message of
  * the thread that forked. Thread-safe; not async-signal-safe. */
 const char* wherryGetLastErrorMessage(void);
 
 /* Counters of one processor since cuInit. Pages are 4096 bytes. */
 typedef struct {
-  uint64_t faults_missing;       /* faults: the pool in its view has no such page */
+  uint64_t faults_missing;       /* faults: the pool that it maps there has no page */
   uint64_t faults_minor;         /* faults: that pool has the page, but the page table no entry */
   uint64_t faults_write_protect; /* faults: a write to a write-protected page */
   uint64_t populated;            /* pages created (zeroed) in this processor's pool */
@@ -148,7 +148,7 @@ typedef struct {
   uint64_t migrated_out;    /* pages moved from this processor's pool to another */
   uint64_t duplicated;      /* read-only copies made in this processor's pool */
   uint64_t collapsed;       /* pages whose other copies were dropped because this processor wrote */
-  uint64_t mapped_remotely; /* pages mapped here that stay in another processor's pool */
+  uint64_t mapped_remotely; /* pages that it mapped and that stay in another processor's pool */
   uint64_t evicted;         /* pages evicted from this processor's pool */
   uint64_t prefetched;      /* pages brought into this processor's pool by prefetch */
   uint64_t bytes_copied;    /* bytes copied into this processor's pool */
@@ -217,7 +217,7 @@ typedef struct {
  * Does not access the page.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: the address is in no live allocation, managed or a device's own,
- * state is NULL, or size is too small.
+ *   state is NULL, or size is too small.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
 CUresult wherryGetPageState(const void* address, wherryPageState* state);
@@ -275,7 +275,8 @@ typedef struct {
  * its pages are held is no allocation any more, but stays where it is, at its address, for the
  * third party, until the pages are put. Memory mapped with cuMemMap lies in the file of its memory,
  * which exists until the pages are put; after it is unmapped, its addresses may be used for other
- * memory. Errors:
+ * memory.
+ * Errors:
  * - CUDA_ERROR_INVALID_VALUE: count is NULL, extents is NULL with a count, extents has too few
  *   elements, or the tokens belong to no live allocation, or not to the one that contains the
  *   bytes.
@@ -328,15 +329,15 @@ CUresult wherryPutP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToke
  * result is the same signal as for an access. */
 CUresult wherryTouchPages(const void* ptr, size_t bytes, unsigned flags);
 
-/* The next three are for libraries that hand out managed memory in the place of ordinary memory.
- * For all of them:
+/* wherryFreePages, wherrySavePages and wherryMakePrivate are for libraries that hand out managed
+ * memory in the place of ordinary memory. For all of them:
  *   - ptr: aligned to pages of 4096 bytes; the range is inside one live managed allocation.
  *   - bytes: not 0; rounded up to pages.
  * Each returns CUDA_SUCCESS or:
  * - CUDA_ERROR_INVALID_VALUE, and nothing has changed: the range is not as described above.
  * - CUDA_ERROR_NOT_PERMITTED, and nothing has changed: a page is pinned (wherryPinPages).
  * - CUDA_ERROR_NOT_INITIALIZED.
- * - what is named at the function.
+ * - the errors that the function's comment adds.
  * Each needs no context, waits for transfers of these pages, and is thread-safe. */
 
 /* Frees the pages: their contents are lost, and the next access finds zeros, as after
@@ -346,14 +347,14 @@ CUresult wherryFreePages(CUdeviceptr ptr, size_t bytes);
  * pages that do not exist, and creates none. A page that another thread writes meanwhile is saved
  * as it was at some moment of the call; pages may be pinned.
  *   - fd: open for writing at any offset.
- * Also CUDA_ERROR_OPERATING_SYSTEM: Linux did not write everything (errno says why). */
+ * It also returns CUDA_ERROR_OPERATING_SYSTEM: Linux did not write everything (errno says why). */
 CUresult wherrySavePages(CUdeviceptr ptr, size_t bytes, int fd, off_t offset);
 /* Turns a managed allocation into private anonymous memory of the program, at the same addresses
  * and with the same contents. Threads of the program may use it meanwhile; those that write wait.
  * Afterwards it is not managed: cuMemFree refuses it, and munmap, mprotect, mremap, mlock and
  * fork() do what they do with all private memory. Its addresses are never allocated again.
  *   - ptr: the start of an allocation of at least 2 MiB that no isolated device is using.
- * Also CUDA_ERROR_NOT_SUPPORTED, and nothing has changed: the allocation is smaller; and
+ * It also returns CUDA_ERROR_NOT_SUPPORTED, and nothing has changed: the allocation is smaller; and
  * CUDA_ERROR_OUT_OF_MEMORY, and nothing has changed. */
 CUresult wherryMakePrivate(CUdeviceptr ptr);
 
@@ -438,7 +439,7 @@ CUresult wherryThreadAttachByCpu(void);
 CUresult wherryThreadDetach(void);
 
 /* Tells which processor the calling thread counts as.
- *   - device: receives the device that it counts as now; CU_DEVICE_CPU (-1): the host.
+ *   - device: receives the device that it counts as now, or CU_DEVICE_CPU (-1) for the host.
  *   - byCpu: receives 1 if it is attached by wherryThreadAttachByCpu, else 0; may be NULL. A thread
  *     with -1 and 0 is not attached.
  * Errors:
@@ -446,7 +447,7 @@ CUresult wherryThreadDetach(void);
  * - CUDA_ERROR_INVALID_VALUE: device is NULL. */
 CUresult wherryThreadDevice(CUdevice* device, int* byCpu);
 
-/* Earlier names of the functions and types above, which stay. */
+/* Earlier names of functions and types above, which remain available. */
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);
 typedef wherryPageState wherryPageInfo_t;

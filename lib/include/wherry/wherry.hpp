@@ -47,7 +47,7 @@ class error : public std::runtime_error {
     std::string line = std::string(call) + ": ";
     line += name != nullptr ? name : "error " + std::to_string(static_cast<int>(code));
     if (description != nullptr) line += std::string(" (") + description + ")";
-    // The message of another failure, if this one is not of a call of the library.
+    // If this failure is not of a call of the library, the message is of another failure.
     const std::string_view message = wherryGetLastErrorMessage();
     return message.starts_with(line) ? std::string(message) : line;
   }
@@ -128,8 +128,8 @@ inline CUresult prefetch(CUdeviceptr first, std::size_t bytes, CUmemLocation whe
 #endif
 }
 
-// For containers, which expect std::bad_alloc. The alignment can be at most that of the allocation
-// itself, which is at least a page.
+// Allocates for containers, which expect std::bad_alloc. The alignment can be at most that of the
+// allocation itself, which is at least a page.
 inline void* allocate_managed_aligned(std::size_t bytes, std::size_t alignment) {
   void* pointer = nullptr;
   try {
@@ -260,7 +260,7 @@ class runtime {
                   "wherryExplainPage");
     return explanation;
   }
-  // The same as lines of text.
+  // Explains the page as lines of text, see wherryDescribePage.
   std::string describe_page(const void* address) const {
     std::string text;
     // Decisions may be added between two calls.
@@ -498,7 +498,7 @@ struct host_node {
 struct host_node_current_t {};
 inline constexpr host_node_current_t host_node_current{};
 
-// A place that memory can be in: a device or one of the above.
+// A place that memory can be in: a device, the host, or one of the host's nodes.
 class location {
  public:
   location(const device& there) : value_{CU_MEM_LOCATION_TYPE_DEVICE, there.ordinal()} {}
@@ -576,7 +576,7 @@ inline constexpr by_cpu_t by_cpu{};
 
 // Makes the calling thread count as a coherent device for one scope, see wherryThreadAttach and
 // wherryThreadAttachByCpu. At the end of the scope the thread is attached as it was before, or not
-// at all. Scopes may be nested. To be destroyed by the thread that made it.
+// at all. Scopes may be nested. The thread that made the object must destroy it.
 class attached {
  public:
   // Throws CUDA_ERROR_NOT_SUPPORTED if the device is not coherent.
@@ -659,7 +659,7 @@ class prefetching_resource final : public std::pmr::memory_resource {
   const stream& stream_;
 };
 
-// The same as an allocator, for std::vector<T, managed_allocator<T>>.
+// An allocator of managed memory, for std::vector<T, managed_allocator<T>>.
 template <typename T>
 class managed_allocator {
  public:

@@ -1,5 +1,5 @@
-// A program that writes to its own memory: Linux holds the pages of the destination during the
-// call, and what it writes after such a page has moved is lost.
+// For a program that writes to its own memory: Linux holds the destination's pages during the call,
+// and what it writes to a page after the page has moved is lost.
 #include <unistd.h>
 
 #include <algorithm>

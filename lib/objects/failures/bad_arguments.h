@@ -1,5 +1,5 @@
-// Reasons for failures that are found with the runtime or the driver: what is at an address, which
-// devices and pools there are (refusals.h: those that need neither). Each function notes the reason
+// Reasons for failures that need the runtime or the driver to be found: what is at an address,
+// which devices and pools exist. (For the others see refusals.h.) Each function notes the reason
 // (objects/failures/last_failure.h) and returns the code. Any thread.
 #pragma once
 
@@ -25,34 +25,34 @@ CUresult refuse_range(Runtime& runtime, CUdeviceptr first, std::size_t count);
 // CUDA_ERROR_INVALID_VALUE, for an address that is not the start of memory that `freeing` frees.
 CUresult refuse_start(Runtime& runtime, CUdeviceptr address, const char* freeing);
 
-// CUDA_ERROR_INVALID_DEVICE: there is no such device. `or_host`: CU_DEVICE_CPU would be valid, too.
+// CUDA_ERROR_INVALID_DEVICE: no such device. `or_host`: CU_DEVICE_CPU would be valid, too.
 CUresult refuse_device(const Runtime& runtime, int ordinal, bool or_host = false);
-// refuse_device() for the first of the devices that does not exist; CUDA_SUCCESS if both do.
+// Calls refuse_device() for the first device that does not exist; CUDA_SUCCESS if both do.
 CUresult check_devices(Driver& driver, int one, int other);
-// The location's type is invalid, or there is no such device or node. Returns `code`.
+// Refuses a location whose type is invalid, or whose device or node does not exist. Returns `code`.
 CUresult refuse_location(const Runtime& runtime, CUmemLocation named, CUresult code);
 // CUDA_ERROR_INVALID_DEVICE: the device was configured without concurrent access.
 CUresult refuse_exclusive(int ordinal);
 // CUDA_ERROR_INVALID_DEVICE: the device cannot access memory that the library did not allocate.
 CUresult refuse_pageable(int ordinal);
 
-// CUDA_ERROR_INVALID_VALUE: there is no such pool, or it is another process's and the call needs
-// one of this process.
+// CUDA_ERROR_INVALID_VALUE: there is no such pool, or it belongs to another process, whose pools
+// the call does not accept.
 CUresult refuse_pool(Driver& driver, CUmemoryPool handle);
 
 // CUDA_ERROR_OUT_OF_MEMORY: the pages do not fit into the device's pool.
 CUresult refuse_bytes(const Runtime& runtime, int device, std::size_t bytes);
 // CUDA_ERROR_OUT_OF_MEMORY: neither the pools nor the arena have room for so many bytes of managed
-// memory; the host's pool has none for host memory.
+// memory; or the host's pool has none for so many bytes of host memory.
 CUresult refuse_managed_bytes(Runtime& runtime, std::size_t bytes);
 CUresult refuse_host_bytes(const Runtime& runtime, std::size_t bytes);
-// The function is an old variant whose addresses have 32 bits. Returns `code`.
+// Refuses an old variant of a function, whose addresses have 32 bits. Returns `code`.
 CUresult refuse_old_variant(CUresult code);
 
 // CUDA_ERROR_NOT_FOUND: the object exports no kernel of this name.
 CUresult refuse_kernel(const std::string& object, const char* name);
 
-// "managed memory", "device memory (cuMemAlloc)", ...
+// Returns for example "managed memory", or "device memory (cuMemAlloc)".
 const char* name_of(MemoryKind kind);
 
 }  // namespace wherry::impl

@@ -10,7 +10,7 @@
 namespace wherry::impl {
 namespace {
 
-// A reason that is text.
+// A formatted reason: for values that cannot be stored as integers.
 struct ReasonText {
   std::array<char, reason_bytes_max> text;
   std::size_t bytes = 0;
@@ -43,7 +43,7 @@ void detail::note_text(CUresult code, fmt::string_view format, fmt::format_args 
   try {
     if (reason == nullptr) reason = make_mapped<ReasonText>();
   } catch (const std::bad_alloc&) {
-    return;  // the message will have no reason
+    return;  // without memory, the message has no reason
   }
   reason->bytes = render_reason(format, values, reason->text.data(), reason->text.size());
   LastFailure& last = last_failure;

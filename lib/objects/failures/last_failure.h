@@ -1,13 +1,13 @@
 // Why the calling thread's latest failed call of the API failed (wherryGetLastErrorMessage).
 //
-// The place that finds the reason returns fail(code, "reason; what to do", values...). The C
-// function that returns the code then calls end_failed_call() (api/entry.h does). Without a reason
-// the message is the code's general description.
+// Code that finds a reason returns fail(code, "reason; what to do", values...). The C function that
+// returns the code then calls end_failed_call() (api/entry.h does). Without a reason the message is
+// the code's general description.
 //
-// A failure costs little: integers are only stored, and formatted when the program asks for the
-// message. Successful calls write two words. The state is the thread's own. Text is kept in memory
-// from Linux, which a thread gets with its first such failure: thread-local memory is a part of
-// each thread's stack, and the smallest stack must be large enough for a fault.
+// A failure costs little: integers are stored, and formatted only when the program asks for the
+// message. Successful calls write two words. The state is thread-local, except for text: that is in
+// memory which a thread gets from Linux with its first such failure. Thread-local memory is part of
+// a thread's stack, and the smallest stack must suffice for a fault.
 #pragma once
 
 #include <fmt/core.h>
@@ -31,13 +31,13 @@ using RenderReason = std::size_t (*)(fmt::string_view format, const ReasonWords&
                                      std::size_t bytes);
 
 struct LastFailure {
-  const char* call = nullptr;  // the function that failed; null: none has
+  const char* call = nullptr;  // the function that failed; null if none has
   int code = CUDA_SUCCESS;
   bool of_runtime_api = false;  // the code is a cudaError_t
   bool has_reason = false;      // the fields below are the reason of this failure
-  // The code that the fields below explain, in the call that is under way; CUDA_SUCCESS: none.
+  // The code that the fields below explain, in the call under way; CUDA_SUCCESS: they explain none.
   int explained = CUDA_SUCCESS;
-  // The code with which a function that the call under way has called failed; CUDA_SUCCESS: none.
+  // The code with which a C function failed that the call under way has called; else CUDA_SUCCESS.
   int ended = CUDA_SUCCESS;
   RenderReason render = nullptr;  // null: the reason is text
   const char* format = nullptr;
@@ -83,7 +83,7 @@ template <typename... Args>
   return code;
 }
 
-// A failure with the code `from` is reported with another code; its reason stays. Returns `to`.
+// Changes the code of a failure from `from` to `to`, but keeps its reason. Returns `to`.
 template <typename To>
 To fail_instead(CUresult from, To to) {
   LastFailure& last = last_failure;
@@ -98,8 +98,8 @@ inline void begin_call() {
   last_failure.ended = CUDA_SUCCESS;
 }
 
-// Writes the reason of the last failure, and returns the number of characters written: at most
-// `bytes`; 0: there is no reason.
+// Writes the last failure's reason, and returns the number of characters, at most `bytes`; 0 if
+// there is no reason.
 std::size_t write_reason(char* text, std::size_t bytes);
 
 }  // namespace wherry::impl

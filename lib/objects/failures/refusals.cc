@@ -10,7 +10,7 @@
 namespace wherry::impl {
 namespace {
 
-// `source`: the function that returns such handles.
+// `source` names the function that returns handles of this kind.
 CUresult refuse_object(CUresult code, std::uintptr_t handle, const char* kind, const char* source) {
   if (handle == 0) return fail(code, "the {} is NULL; pass one of {}", kind, source);
   return fail(code, "{:#x} is no {}; pass one of {} that is not destroyed", handle, kind, source);

@@ -11,38 +11,38 @@ namespace wherry::impl {
 enum class PolicyRefusal;
 enum class WorkStatus;
 
-// CUDA_ERROR_INVALID_VALUE: the pointer argument of this name is NULL.
+// CUDA_ERROR_INVALID_VALUE: the pointer argument with this name is NULL.
 CUresult refuse_null(const char* argument);
-// CUDA_ERROR_INVALID_VALUE: the size of this name is 0.
+// CUDA_ERROR_INVALID_VALUE: the size argument with this name is 0.
 CUresult refuse_zero(const char* argument);
 // CUDA_ERROR_INVALID_VALUE: the flags, which must be 0, are not.
 CUresult refuse_flags(unsigned long long flags, const char* argument = "flags");
-// CUDA_ERROR_INVALID_VALUE: the flags have other bits than these.
+// CUDA_ERROR_INVALID_VALUE: the flags have bits that are not in `known`.
 CUresult refuse_bits(unsigned long long flags, unsigned long long known,
                      const char* argument = "flags");
 // CUDA_ERROR_INVALID_VALUE: the argument of this name is not a value of the enumeration `type`.
 CUresult refuse_value(const char* argument, int value, const char* type);
 // CUDA_ERROR_INVALID_VALUE: the range is empty, or reaches past the last address.
 CUresult refuse_extent(CUdeviceptr first, std::size_t bytes);
-// CUDA_ERROR_INVALID_VALUE: the address must be the start of an allocation, and lies inside of this
-// one.
+// CUDA_ERROR_INVALID_VALUE: the address must be the start of an allocation, but is inside that of
+// `bytes` bytes from `base` on.
 CUresult refuse_inside(CUdeviceptr address, CUdeviceptr base, std::size_t bytes);
 // CUDA_ERROR_INVALID_VALUE: memory is mapped in the range (cuMemMap).
 CUresult refuse_mapped(CUdeviceptr first, std::size_t bytes);
-// CUDA_ERROR_OUT_OF_MEMORY: the devices have no addresses left for so many bytes.
+// CUDA_ERROR_OUT_OF_MEMORY: no range of so many bytes is free in the devices' address space.
 CUresult refuse_addresses(std::size_t bytes);
 
 // CUDA_ERROR_OUT_OF_MEMORY: the library has no memory for its own data.
 CUresult refuse_own_data();
-// CUDA_ERROR_INVALID_VALUE: these are no flags of a context.
+// CUDA_ERROR_INVALID_VALUE: the flags are not valid for a context.
 CUresult refuse_context_flags(unsigned flags);
 
-// CUDA_SUCCESS if the policy was registered, else CUDA_ERROR_INVALID_VALUE, or
-// CUDA_ERROR_NOT_SUPPORTED if it is for another version of the interface.
+// Returns CUDA_SUCCESS if the policy was registered. Otherwise CUDA_ERROR_INVALID_VALUE, or
+// CUDA_ERROR_NOT_SUPPORTED for a policy of another version of the interface.
 CUresult refuse_policy(PolicyRefusal refusal, const char* name, unsigned version);
 
-// There is no such object. Returns CUDA_ERROR_INVALID_VALUE for memory and pools, otherwise
-// CUDA_ERROR_INVALID_HANDLE.
+// For handles of no existing object. Returns CUDA_ERROR_INVALID_VALUE for memory and pools,
+// otherwise CUDA_ERROR_INVALID_HANDLE.
 CUresult refuse_handle(CUevent handle);
 CUresult refuse_handle(CUstream handle);
 CUresult refuse_handle(CUmodule handle);
@@ -57,9 +57,9 @@ CUresult refuse_handle(CUmemGenericAllocationHandle handle);
 
 // CUDA_ERROR_INVALID_CONTEXT: there is no such context.
 CUresult refuse_context(CUcontext handle);
-// CUDA_ERROR_INVALID_CONTEXT: it is a device's primary context, which the call does not destroy.
+// CUDA_ERROR_INVALID_CONTEXT: the call does not destroy this context, a device's primary one.
 CUresult refuse_primary(CUcontext handle);
-// The result for the status of a context, and its reason. CUDA_SUCCESS if it works.
+// Returns the result for a context's status, and notes its reason. CUDA_SUCCESS if it works.
 CUresult refuse_status(WorkStatus status);
 
 }  // namespace wherry::impl

@@ -28,8 +28,8 @@ std::uintptr_t instruction_of(const ucontext_t& context);
 
 // ---- Memory ----
 
-// Copies bytes of the program's memory, including the gaps between its objects. Sanitizers report
-// accesses to such gaps, and they intercept memcpy().
+// Copies bytes of the program's memory, including the gaps between its objects. Does not call
+// memcpy(), because sanitizers intercept it and report accesses to such gaps.
 void copy_raw(void* to, const void* from, std::size_t bytes);
 
 // Writes to the byte without changing it, even if other threads write to it at the same time.
@@ -42,8 +42,8 @@ std::uintptr_t address_space_end();
 
 // ---- Time ----
 
-// The rate of the counter that clock64() reads in CUDA kernels, in kHz; 0: about the CPU's
-// frequency.
+// The rate of the counter that clock64() reads in CUDA kernels, in kHz. Returns 0 if it is about
+// the CPU's frequency.
 int counter_khz();
 
 // ---- Threads and processes ----
@@ -52,18 +52,18 @@ int counter_khz();
 // own stack.
 void call_on_stack(void* top, void (*function)(void*), void* argument);
 
-// Whole pages with a thread's control block and what follows it at the end of the thread's stack.
-// `list`: the head of the thread's robust list, which is in the control block. `mapping_end`: where
-// the mapping ends that contains the stack; it may extend further than the stack, because
-// neighbouring mappings merge.
+// Returns the whole pages of a thread's control block and what follows it at the end of the
+// thread's stack. `list` is the head of the thread's robust list, which is in the control block.
+// `mapping_end` is the end of the mapping that contains the stack; the mapping may extend further
+// than the stack, because neighbouring mappings merge.
 AddressRange control_block_around(std::uintptr_t list, std::uintptr_t mapping_end);
 
-// The calling thread's control block, its thread-local variables, and the loader's reserve for
-// those of modules that are loaded later. `variables`: the variables of all modules.
+// Returns the calling thread's control block, its thread-local variables, and the loader's reserve
+// for those of modules that are loaded later. `variables` is the range of all modules' variables.
 AddressRange thread_memory(AddressRange variables);
 
-// The system call clone(), without a new stack. `child_id`: where Linux writes the new process's
-// id, if the flags request that. Returns -1 and sets errno.
+// The system call clone(), without a new stack. If the flags request it, Linux writes the new
+// process's id to `child_id`. Returns -1 and sets errno on failure.
 pid_t clone_process(unsigned long flags, pid_t* child_id);
 
 }  // namespace wherry::impl

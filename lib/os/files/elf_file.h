@@ -27,12 +27,12 @@ class ElfFile {
   std::vector<Segment> segments() const;
   // All sections, or none if they cannot be read.
   const std::vector<Section>& sections() const { return sections_; }
-  // Empty if the section cannot be read.
+  // Returns an empty table if the section cannot be read.
   template <typename T>
   std::vector<T> table(const Section& section) const {
     return read_table<T>(section.sh_offset, section.sh_size);
   }
-  // Text that ends with a zero byte; empty if the section cannot be read.
+  // Returns text that ends with a zero byte, or nothing if the section cannot be read.
   std::vector<char> strings(const Section& section) const;
 
  private:
@@ -47,7 +47,7 @@ class ElfFile {
     return table;
   }
 
-  // No file that the library examines has larger tables.
+  // In bytes. No file that the library examines has a larger table.
   static constexpr std::uint64_t table_limit = 512 << 20;
 
   Fd file_;

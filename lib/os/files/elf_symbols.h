@@ -19,7 +19,8 @@ struct ElfSymbol {
 };
 
 // Returns the function that covers `address` in the file at `path`; addresses are the file's own (0
-// is where the module is loaded). Returns nullopt if the file is stripped there or cannot be read.
+// is where the module is loaded). Returns nullopt if the symbol table has no such function, or if
+// the file cannot be read.
 std::optional<ElfSymbol> find_elf_symbol(const std::string& path, std::uint64_t address);
 
 // A section of variables; addresses are the file's own.
@@ -32,13 +33,13 @@ struct ElfVariables {
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
   bool shares_pages = false;  // its first or last page also holds other sections
-  // those that a symbol table names, in no order, possibly repeated
+  // the variables that a symbol table names, in no order, possibly repeated
   std::vector<Variable> variables;
 };
 
-// Finds the section of this name in the file at `path`. `segments`: the program headers of the
-// loaded module. Returns nullopt if the file has no such section, cannot be read, or is no longer
-// the file that was loaded.
+// Finds the section of this name in the file at `path`. `segments` are the loaded module's program
+// headers. Returns nullopt if the file has no such section, cannot be read, or is no longer the
+// file that was loaded.
 std::optional<ElfVariables> find_elf_variables(const std::string& path,
                                                std::span<const ElfW(Phdr)> segments,
                                                std::string_view section_name);

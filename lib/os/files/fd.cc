@@ -13,13 +13,13 @@
 namespace wherry::impl {
 namespace {
 
-// As many as a process can have by default (fs.nr_open). Linux allocates only the used part of
-// these 128 KiB.
+// As many as a process can have by default (fs.nr_open). Linux allocates only the used part of the
+// 128 KiB of each set.
 constexpr std::size_t descriptors_max = std::size_t{1} << 20;
 constexpr std::size_t word_bits = 64;
 using Descriptors = std::array<std::atomic<std::uint64_t>, descriptors_max / word_bits>;
 constinit Descriptors owned{};
-constinit Descriptors to_close{};  // after the current fork; still owned
+constinit Descriptors to_close{};  // to close after the current fork; in `owned` until then
 constinit std::atomic<std::size_t> words_used = 0;
 // A thread that closes first increments `closing` and then reads `forks`; a thread that forks does
 // the reverse. So at least one of them sees the other.
@@ -64,15 +64,14 @@ bool disown_descriptor(int fd) {
 }
 
 void close_descriptor(int fd) {
-  // A signal handler that interrupted this function might fork, and would then wait for it for
-  // ever.
+  // A signal handler that interrupted this function and forked would wait for `closing` for ever.
   const SignalBlock no_signals;
   const auto number = static_cast<std::size_t>(fd);
   closing.fetch_add(1);
   const bool later = forks.load() != 0 && number < descriptors_max &&
                      (owned[number / word_bits].load() & bit_of(number)) != 0;
   if (later) to_close[number / word_bits].fetch_or(bit_of(number));
-  // Removed from the set first: once the descriptor is closed, its number may be reused.
+  // The number leaves the set first, because Linux may reuse a closed descriptor's number.
   if (!later && disown_descriptor(fd)) ::close(fd);
   closing.fetch_sub(1);
 }

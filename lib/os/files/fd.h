@@ -1,8 +1,8 @@
 // An owned file descriptor, and the exception for system calls that fail while the runtime starts.
 //
-// A child that the application forks closes all the library's descriptors at once. For that the
-// library keeps a set of their numbers. If another thread closes a descriptor during the fork, the
-// close is postponed until the child exists, so that the child's set still contains it. (A
+// A child that the application forks closes all the library's descriptors at once. For this purpose
+// the library keeps a set of their numbers. If another thread closes a descriptor during the fork,
+// the close is postponed until the child exists, so that the child's set still contains it. (A
 // descriptor that another thread has just opened and not yet passed to an Fd stays open in the
 // child.)
 #pragma once
@@ -18,7 +18,7 @@
 namespace wherry::impl {
 
 // Adds a descriptor to the set of the library's descriptors. Negative numbers are ignored. Any
-// thread; takes a few instructions.
+// thread may call it; it takes a few instructions.
 //
 // Returns the number that the descriptor has from now on. It differs if the number was that of a
 // standard stream, which the program has closed: the program's later writes to its standard error

@@ -20,7 +20,7 @@ namespace {
 // The number of pages in one mincore() call; copies seldom have more.
 constexpr std::size_t pages_per_look = 513;
 
-// For sandboxes that forbid process_vm_readv(). A pipe checks addresses, too.
+// Copies in sandboxes that forbid process_vm_readv(). A pipe returns EFAULT for bad addresses, too.
 int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
@@ -40,7 +40,7 @@ int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from
   return static_cast<int>(done);
 }
 
-// Whether is_right() accepts what mincore() says of each page. False if the memory is not mapped.
+// Whether is_right() accepts mincore()'s result for each page. False if the memory is not mapped.
 template <typename IsRight>
 bool all_looks(std::span<const std::byte> memory, const IsRight& is_right) {
   std::array<unsigned char, pages_per_look> looks;

@@ -15,7 +15,7 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
   WHERRY_CHECK(inside + bytes <= place_.size(), "{} bytes at {} do not fit the window", bytes,
                offset);
   std::byte* const start = place_.data() + inside;
-  // Inaccessible until it is unlocked: mlockall(MCL_FUTURE) would create the pages at once.
+  // Inaccessible until munlock(), because after mlockall(MCL_FUTURE) Linux would create its pages.
   if (::mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
              static_cast<off_t>(offset)) == MAP_FAILED)
     return errno;
@@ -31,9 +31,9 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
     hide();
     return error;
   }
-  // Mapped at once, by one entry if the page is huge: a write that meets an absent huge page first
-  // clears all of the page that it is about to fill. A failure, as before Linux 5.14, only makes
-  // the copy slower.
+  // Linux enters the pages now, a huge page by one entry: a write(2) whose source is not yet
+  // entered clears the whole huge page that it is about to fill. A failure, as before Linux 5.14,
+  // only makes the copy slower.
   if (use == Use::reading) (void)::madvise(start, bytes, abi::populate_read);
   return 0;
 }

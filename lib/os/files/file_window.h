@@ -11,14 +11,14 @@ namespace wherry::impl {
 
 class FileWindow {
  public:
-  // Maps up to `bytes` at a time. A part has the same offset to multiples of `bytes` (a power of
-  // two) in memory and in the file. Throws std::system_error.
+  // Maps up to `bytes` at a time. A part's address and its file offset are equal modulo `bytes` (a
+  // power of two). Throws std::system_error.
   explicit FileWindow(std::size_t bytes) : place_(Mapping::reserve(bytes, bytes)) {}
 
   enum class Use {
     reading,  // all pages are in the file
     creating_small_pages,
-    creating_huge_pages,  // a whole block, and the file shall have all of it
+    creating_huge_pages,  // a whole block, all of which shall be created
   };
   // Maps [offset, offset + bytes) of the file in place of the previous part; not inherited by
   // fork(). Requires: no multiple of the window's size lies inside the part. Returns 0 or an errno.

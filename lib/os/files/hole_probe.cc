@@ -37,8 +37,8 @@ HoleProbe not_tried(const char* step, int error) {
   return {Found::not_tried, step, error};
 }
 
-// Not by the number of blocks in the file's status: that one includes, while Linux merges or tries
-// to, the pages that the merge would add.
+// Does not use st_blocks, which includes the pages that a merge would add while Linux tries to
+// merge.
 bool has_holes(int fd) {
   return ::lseek(fd, 0, SEEK_HOLE) < static_cast<off_t>(probe_bytes);
 }
@@ -51,7 +51,7 @@ class Trial {
         guarded_(Mapping::reserve(probe_bytes, probe_bytes)),
         free_(Mapping::reserve(probe_bytes, probe_bytes)) {}
 
-  // Any result but not_tried is true at any time.
+  // Any result but not_tried is final, whatever else Linux does with the file meanwhile.
   HoleProbe run() {
     if (const int error = set_up()) return not_tried("mapping a file", error);
     if (const int error = create_first_page()) return not_tried("creating a page", error);
@@ -68,7 +68,7 @@ class Trial {
  private:
   bool by_userfaultfd() const { return guard_ == HoleGuard::userfaultfd; }
 
-  // As pools are mapped.
+  // Maps the file in the way in which pools are mapped.
   int show(const Mapping& place, bool huge_pages) const {
     int error = map_closed(place.address(), {fd_, 0, probe_bytes});
     if (error == 0) error = prepare_view(place.address(), probe_bytes, huge_pages);
@@ -100,7 +100,7 @@ class Trial {
 
   int merge() const {
     const Mapping& place = by_userfaultfd() ? free_ : guarded_;
-    // Linux merges only where a page table exists.
+    // The read creates a page table, without which Linux does not merge.
     (void)*const_cast<const volatile std::byte*>(place.data());
     return -merge_pages({place.data(), probe_bytes});
   }
@@ -120,7 +120,8 @@ class Trial {
 };
 
 HoleProbe probe_in_own_file(HoleGuard guard) {
-  // Linux before 6.1 merges pages in the background only. It accepts known advice for no memory.
+  // Linux before 6.1 merges pages in the background only. For an empty range, madvise() fails only
+  // if Linux does not know the advice.
   if (::madvise(nullptr, 0, abi::collapse) != 0) return not_tried("merging pages", errno);
   const HugeTmpfsFiles made = create_on_huge_tmpfs("wherry-probe");
   if (made.files.empty()) return not_tried(made.refused, made.error);

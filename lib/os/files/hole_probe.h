@@ -1,10 +1,10 @@
-// Whether this Linux keeps the holes of a file with huge pages when it merges the other pages into
-// a huge page. Linux before about 6.4 fills holes that a userfaultfd tracks with zeros. Found out
-// by trying.
+// Finds out by a trial whether this Linux keeps the holes of a file with huge pages when it merges
+// the other pages into a huge page. Linux before about 6.4 fills holes that a userfaultfd tracks
+// with zeros.
 //
 // Linux also merges pages in the background (khugepaged), and it needs free memory for a huge page.
-// Neither changes what is found: a merge that Linux refuses counts only if it makes the same merge
-// as soon as nothing guards the holes. Until then the trial is repeated, up to a limit.
+// Neither changes the result: a refused merge counts only if Linux makes the same merge as soon as
+// nothing guards the holes. Otherwise the trial is repeated, up to a limit.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct HoleProbe {
   };
 
   Found found = Found::not_tried;
-  // not_tried: the step that failed at last, and its errno.
+  // If not_tried: the last step that failed, and its errno.
   const char* step = "";
   int error = 0;
 
@@ -34,13 +34,13 @@ struct HoleProbe {
   bool may_succeed_later() const;
 };
 
-// Tries it at the first call, with a file on a private tmpfs (huge_tmpfs.h). Any thread.
+// Makes the trial at the first call, with a file on a private tmpfs (huge_tmpfs.h). Any thread.
 const HoleProbe& probe_holes(HoleGuard guard);
 
-// Tries it with a file of 2 MiB that may have huge pages. Frees the file's pages.
+// Makes the trial with a file of 2 MiB that may have huge pages. Frees the file's pages.
 HoleProbe probe_holes_of(int fd, HoleGuard guard);
 
-// For not_tried: "merging pages failed (Cannot allocate memory)".
+// If not_tried: returns for example "merging pages failed (Cannot allocate memory)".
 std::string reason_of(const HoleProbe& probe);
 
 }  // namespace wherry::impl

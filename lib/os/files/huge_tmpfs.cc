@@ -17,10 +17,10 @@
 namespace wherry::impl {
 namespace {
 
-// The helper writes it, in this process's memory.
+// The helper process writes its results here, in this process's memory.
 struct Attempt {
   const char* name;
-  // The caller's, which the new user namespace does not show.
+  // The caller's ids, which a process in the new user namespace cannot see.
   uid_t user;
   gid_t group;
   HugeTmpfsFiles made;  // with room for all files: the helper must not allocate
@@ -29,7 +29,7 @@ struct Attempt {
   Fd context;
   Fd mount;
 
-  // The system call that comes next. If it kills the helper, its name is there already.
+  // Notes the next system call's name, which is then known if the call kills the helper.
   void begin(const char* call) { made.refused = call; }
   void fail() { made.error = errno; }
 };
@@ -44,7 +44,7 @@ void create(Attempt& attempt) {
     return ::fsconfig(context, FSCONFIG_SET_STRING, key, value, 0) == 0;
   };
   attempt.begin("fsconfig");
-  // By default a tmpfs holds at most half of the machine's memory.
+  // Without "size" a tmpfs holds at most half of the machine's memory; 0 means no limit.
   if (!set("huge", "always") || !set("size", "0") ||
       ::fsconfig(context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
     return attempt.fail();
@@ -65,20 +65,20 @@ bool write_to(const char* path, std::span<const char> text) {
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// The namespace's root is the caller. Without that the tmpfs would have no owner.
+// Makes the caller the namespace's root. Otherwise the tmpfs would have no owner.
 bool map_id(const char* path, unsigned id) {
   std::array<char, 32> line;
   const int length = std::snprintf(line.data(), line.size(), "0 %u 1", id);
   return write_to(path, {line.data(), static_cast<std::size_t>(length)});
 }
 
-// These two run in a helper.
+// create_here() and create_in_namespace() run in a helper process.
 void create_here(void* attempt) {
   create(*static_cast<Attempt*>(attempt));
 }
 void create_in_namespace(void* pointer) {
   Attempt& attempt = *static_cast<Attempt*>(pointer);
-  constexpr std::array deny{'d', 'e', 'n', 'y'};  // else Linux refuses a group map
+  constexpr std::array deny{'d', 'e', 'n', 'y'};  // otherwise Linux refuses a group map
   attempt.begin("a write to /proc/self/uid_map");
   if (!write_to("/proc/self/setgroups", deny) || !map_id("/proc/self/uid_map", attempt.user) ||
       !map_id("/proc/self/gid_map", attempt.group))

@@ -18,13 +18,13 @@ struct HugeTmpfsFiles {
     user_namespace,  // of a helper
   };
 
-  std::vector<Fd> files;  // way none: empty
+  std::vector<Fd> files;  // empty if `way` is none
   Way way = Way::none;
-  // way none: the system call that the helper could not make, and its error.
+  // If `way` is none: the system call that the helper could not make, and its errno.
   const char* refused = "";
   int error = 0;
 
-  // The only file of one; empty: there is none.
+  // Returns the first file, or an empty Fd if there is none.
   Fd take_only() && { return files.empty() ? Fd() : std::move(files.front()); }
 };
 
@@ -32,7 +32,7 @@ struct HugeTmpfsFiles {
 // std::system_error if there is no memory for the helper's stack.
 HugeTmpfsFiles create_on_huge_tmpfs(const std::string& name, unsigned count = 1);
 
-// "fsopen is refused (Operation not permitted)", for way none.
+// If `way` is none: "fsopen is refused (Operation not permitted)".
 std::string reason_of(const HugeTmpfsFiles& refused);
 
 }  // namespace wherry::impl

@@ -133,8 +133,7 @@ class UringRing final : public IoRing {
   std::deque<Done> cancelled_;  // operations that wait() has to report
 };
 
-// Opens a ring whose descriptor is in the set of the library's. Returns nullopt if Linux permits
-// none.
+// Opens a ring and adds its descriptor to the library's set. Returns nullopt if Linux permits none.
 std::optional<io_uring> open_ring(unsigned operations) {
   io_uring ring;
   std::memset(&ring, 0, sizeof ring);
@@ -163,7 +162,7 @@ std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   (void)::io_uring_register_iowq_max_workers(&ring, workers);  // Linux before 5.15 uses more
   cpu_set_t cpus;
   if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-    // otherwise it may run farther away
+    // otherwise the kernel thread may run on distant CPUs
     (void)::io_uring_register_iowq_aff(&ring, sizeof cpus, &cpus);
   return std::make_unique<UringRing>(ring, operations);
 }

@@ -1,6 +1,6 @@
 // One io_uring whose operations one kernel thread executes: copies between files and memory, and
-// holes punched after them. No thread of the library waits for a single operation. Used by one
-// thread.
+// holes punched after them. No thread of the library waits for a single operation. Only one thread
+// may use a ring.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ enum class HugePages {
 
 class MemoryFile {
  public:
-  // `name`: shown as /memfd:NAME or /NAME in /proc/PID/maps and /proc/PID/fd. Throws
+  // `name` appears as /memfd:NAME or /NAME in /proc/PID/maps and /proc/PID/fd. Throws
   // std::system_error.
   MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted);
   // Creates several such files. All of them have huge pages, or none has.
@@ -44,14 +44,15 @@ class MemoryFile {
   [[nodiscard]] int allocate(std::uint64_t offset, std::uint64_t bytes) const;
   // Reads from the file; holes read as zeros. Returns false if not everything could be read.
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) const;
-  // Whether this is a mapping of the file.
+  // Whether `mapping` is a mapping of the file.
   bool is_shown_by(const MappedRange& mapping) const;
   // Pages that are created in this part of the file from now on are placed on one of `nodes` if
   // they have free memory. Uses a temporary mapping: Linux would split a lasting one at the borders
   // of every policy. Returns 0 or an errno.
   [[nodiscard]] int prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
                                  std::span<const int> nodes) const;
-  // The same, but only on `nodes`.
+  // Pages that are created in this part of the file from now on are placed only on `nodes`. Returns
+  // 0 or an errno.
   [[nodiscard]] int bind_nodes(std::uint64_t offset, std::uint64_t bytes,
                                std::span<const int> nodes) const;
   // Returns the first byte of the first page that the file holds in [offset, end), or `end` if it

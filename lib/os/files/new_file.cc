@@ -13,14 +13,14 @@
 namespace wherry::impl {
 namespace {
 
-// Collisions with processes that use the same name now, or that died before the rename.
+// How many taken names are tolerated, of processes that use them now or died before the rename.
 constexpr int attempts_max = 16;
 
 int rename_to_target(const NewFile& made) {
   return std::rename(made.name.c_str(), made.target.c_str()) == 0 ? 0 : errno;
 }
 
-// Whether it is the file of this name.
+// Whether `path` names this open file.
 bool is_named(const Fd& file, const std::string& path) {
   struct stat open {
   }, named{};
@@ -35,7 +35,7 @@ int take_name(const NewFile& made) {
     if (::renameat2(AT_FDCWD, made.name.c_str(), AT_FDCWD, made.target.c_str(), RENAME_NOREPLACE) ==
         0)
       return 0;
-    if (errno == EINVAL) return rename_to_target(made);  // the file system cannot do that
+    if (errno == EINVAL) return rename_to_target(made);  // the file system lacks RENAME_NOREPLACE
     if (errno != EEXIST) return errno;
     const Fd previous(::open(made.target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!previous && errno == ENOENT) continue;
@@ -69,7 +69,7 @@ int create_beside(const std::string& path, NewFile& made) {
 int create_in_place_of(const std::string& path, Fd& file) {
   NewFile made;
   if (const int error = create_beside(path, made)) return error;
-  // Nobody else has it open. Without locks in the file system it just has none.
+  // Nobody else has the file open. It stays unlocked if the file system has no locks.
   (void)::flock(made.file.get(), LOCK_EX | LOCK_NB);
   if (const int error = take_name(made)) {
     ::unlink(made.name.c_str());

@@ -21,14 +21,14 @@ struct NewFile {
 [[nodiscard]] int create_beside(const std::string& path, NewFile& made);
 
 // Creates an empty file beside `path` and renames it to `path`, so the previous file exists until
-// then. A path that is not a regular file is left unchanged: EISDIR, or EINVAL. If `path` is a
-// symbolic link, its target is replaced. EBUSY: a process that created the previous file with this
-// function still has it open. (A lock of the file says so; without locks in the file system the
+// then. If `path` is not a regular file, returns EISDIR or EINVAL and changes nothing. If `path` is
+// a symbolic link, its target is replaced. Returns EBUSY if a process that created the previous
+// file with this function still has it open, and so locked. (On a file system without locks the
 // file is replaced.)
 [[nodiscard]] int create_in_place_of(const std::string& path, Fd& file);
 
-// Appends all bytes. Linux signals that a file exceeds its size limit; the caller blocks that
-// signal. On an error a part may have been written. Adds the number of bytes that were written to
+// Appends all bytes. The caller blocks SIGXFSZ, which Linux sends when a file exceeds its size
+// limit. On an error a part may have been written. Adds the number of bytes that were written to
 // `appended`.
 [[nodiscard]] int append_all(const Fd& file, std::span<const std::byte> bytes,
                              std::uint64_t& appended);

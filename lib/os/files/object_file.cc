@@ -58,7 +58,7 @@ ExportedSymbol find_symbol(const LoadedObject& object, const char* name, unsigne
                 RTLD_DL_SYMENT) == 0 ||
       symbol == nullptr || ELF64_ST_TYPE(symbol->st_info) != type)
     return {};
-  // Symbols of the objects that it depends on do not count.
+  // dlsym() also finds symbols of the objects that `object` depends on, which do not count.
   if (module_at(reinterpret_cast<std::uintptr_t>(found)) != module) return {};
   return {reinterpret_cast<std::uintptr_t>(found), symbol->st_size};
 }
@@ -176,7 +176,7 @@ CodePlace find_code(std::uintptr_t address, const char* beside) {
     place.exported_as = info.dli_sname;
   link_map* module = module_at(address);
   if (!place.exported_as.empty() && symbol->st_shndx == SHN_UNDEF) {
-    // Looking up the function's name would return the stub's address again.
+    // `address` is a stub, whose address a lookup of the function's name would return again.
     void* const variable = ::dlsym(RTLD_DEFAULT, (beside + place.exported_as).c_str());
     if (variable != nullptr) module = module_at(reinterpret_cast<std::uintptr_t>(variable));
   }

@@ -19,7 +19,7 @@ enum class ObjectKind {
   unknown,
 };
 inline constexpr std::size_t object_beginning = 4096;
-// The kind of object that begins like this. `beginning`: the first object_beginning bytes, or all
+// Returns the kind of object that begins with `beginning`: the first object_beginning bytes, or all
 // if there are fewer.
 ObjectKind kind_of_object(std::span<const std::byte> beginning);
 
@@ -34,14 +34,14 @@ std::span<const std::byte> beginning_of_image(const void* image);
 Fd copy_image(const void* image);
 
 struct LoadedObject {
-  void* handle = nullptr;    // null: it could not be loaded
+  void* handle = nullptr;    // null if it could not be loaded
   std::uintptr_t base = 0;   // what the loader added to the file's addresses
   std::uintptr_t place = 0;  // an address inside the object
-  bool was_there = false;    // it had been loaded before
+  bool was_there = false;    // the object was loaded before
   std::string why;           // why it could not be loaded
 };
-// Loads the shared object in the file with immediate binding. `path`: the name under which
-// debuggers and similar tools find it; may be empty.
+// Loads the shared object in the file with immediate binding. `path` is the name under which
+// debuggers and similar tools find it, or empty.
 LoadedObject load_object(const Fd& file, const std::string& path);
 
 // A function or variable that the object itself exports.
@@ -54,14 +54,15 @@ struct CloseObject {
 };
 // The object that contains the code at an address.
 struct CodePlace {
-  LoadedObject object;      // no handle: there is no code at the address
+  LoadedObject object;      // without a handle if there is no code at the address
   std::string file;         // its name, for log lines
-  std::string exported_as;  // empty: no exported function begins at the address
+  std::string exported_as;  // empty if no exported function begins at the address
   std::unique_ptr<void, CloseObject> reference;  // keeps the object loaded
 };
-// A program that is not position-independent uses the address of a stub of its own where it takes
-// the address of a library's function. For such an address, the result is the library that defines
-// the variable whose name is `beside` followed by the function's name.
+// Finds the code at `address`. A program that is not position-independent uses the address of a
+// stub of its own where it takes the address of a library's function. For such an address, the
+// result is the library that defines the variable whose name is `beside` followed by the function's
+// name.
 CodePlace find_code(std::uintptr_t address, const char* beside);
 
 ExportedSymbol find_function(const LoadedObject& object, const char* name);

@@ -1,6 +1,6 @@
-// Marks on ranges of a file by which its users, in all processes, know of each other. Linux
-// keeps the marks and removes them when their user ends, however it ends: they are locks of the
-// open file description, for which no process waits.
+// Marks on ranges of a file by which its users, in all processes, know of each other. The marks are
+// locks of the open file description, for which no process waits. So Linux removes them when their
+// user ends, however it ends.
 #pragma once
 
 #include <cstdint>

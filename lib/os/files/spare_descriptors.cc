@@ -18,7 +18,7 @@ void raise_limit(int taken) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t former = limit.rlim_cur;
   if (static_cast<rlim_t>(taken) < former / 2 || limit.rlim_max <= former) return;
-  // Not to the maximum, because some programs close every permitted number one by one.
+  // The maximum would be too many: some programs close every permitted number one by one.
   limit.rlim_cur = std::min(limit.rlim_max, former + more);
   if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) first_apart = static_cast<int>(former);
 }

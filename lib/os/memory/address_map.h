@@ -66,7 +66,7 @@ std::optional<MappedRange> next_mapping(std::string_view& text);
 // Reads all of /proc/self/maps into the buffer. Returns nullopt if it does not fit or cannot be
 // read.
 std::optional<std::string_view> read_address_map(char* buffer, std::size_t bytes);
-// The same on the heap. Returns an empty string if it cannot be read.
+// Reads all of it into a string, which is empty if it cannot be read.
 std::string read_address_map();
 
 // Returns the mapping at the address; nullopt if there is none.

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t large = 1 << 20;
 
-// The layout of the C library's further arenas: heaps aligned to their maximum size, each beginning
-// with this header.
+// The layout of malloc's further arenas in the C library: heaps aligned to their maximum size, each
+// beginning with this header.
 constexpr std::uintptr_t heap_alignment = 64 << 20;
 struct HeapHeader {
   std::uintptr_t arena;
@@ -31,8 +31,8 @@ struct HeapHeader {
 // Returns the accessible part of the heap that begins at `start`; empty if no heap begins there.
 AddressRange heap_at(std::uintptr_t start) {
   HeapHeader header{};
-  // Linux copies it: a guard page of a stack (MADV_GUARD_INSTALL) may be there, which the address
-  // map does not show.
+  // Linux copies the header, because a read could fault: a stack's guard page (MADV_GUARD_INSTALL),
+  // which the address map does not show, may be there.
   const std::span from(reinterpret_cast<const std::byte*>(start), sizeof header);
   if (copy_memory(std::as_writable_bytes(std::span(&header, 1)), from) != sizeof header) return {};
   constexpr std::uintptr_t arena_place = 256;  // directly after the first heap's header
@@ -44,8 +44,8 @@ AddressRange heap_at(std::uintptr_t start) {
   return plausible ? AddressRange{start, start + header.accessible} : AddressRange{};
 }
 
-// Like for_each_uncovered(), with malloc's heaps covered too. Requires: the range is readable, or
-// contains no heap.
+// Calls hide(part) for each part that neither `kept` nor a heap of malloc covers. Stops at the
+// first nonzero result and returns it. Requires: the range is readable, or contains no heap.
 template <typename F>
 int for_each_hidden_part(const MappedRange& mapping, std::span<const AddressRange> kept, F hide) {
   return for_each_uncovered(mapping.range, kept, [&](AddressRange part) {
@@ -67,7 +67,7 @@ int make_inaccessible(AddressRange range, int placement) {
   void* place = ::mmap(reinterpret_cast<void*>(range.start), range.size(), PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement, -1, 0);
   if (place != MAP_FAILED) return 0;
-  // The range is above what this machine can address, so nothing can be mapped there.
+  // ENOMEM: the range is above what this machine can address, so nothing can be mapped there.
   return range.end == address_space_end() && errno == ENOMEM ? 0 : errno;
 }
 
@@ -179,8 +179,8 @@ int hide_memory(std::string_view map, const AddressMaskOptions& options,
   if (options.touch != nullptr)
     if (const int error = find_touched_pages(hidden.all(), options.touch, touched)) return error;
   for (const AddressRange& part : hidden.all()) {
-    // A new mapping and not a protection: it also gives up the shared copy, so the host's writes
-    // there do not have to copy pages.
+    // The memory is replaced and not just protected, so that it is no longer shared with the host,
+    // whose writes there then do not have to copy pages.
     const int error = for_each_uncovered(
         part, touched.all(), [](AddressRange rest) { return make_inaccessible(rest, MAP_FIXED); });
     if (error != 0) return error;
@@ -230,7 +230,7 @@ int mask_address_space(const AddressMaskOptions& options) {
   if (error == 0 && options.hide_memory && !hides(*map, options.kept, options.heap_block)) {
     error =
         hide_memory(*map, options, {reinterpret_cast<AddressRange*>(text + text_bytes), ranges});
-    // What was touched may have mapped memory.
+    // `touch` may have mapped memory.
     if (error == 0 && options.touch != nullptr && !(map = read_map())) error = ENOMEM;
   }
   if (error == 0) error = fill_gaps(*map, options);

@@ -4,12 +4,12 @@
 // process keeps reserved. So the host never gets an address that this process uses, and a pointer
 // to the application's memory raises SIGSEGV instead of reading old data.
 //
-// Hidden are: private anonymous mappings of at least 1 MiB, writable shared mappings of at least 1
-// MiB, the main stack, and every gap. Heaps of malloc are recognized and stay. Stacks in the C
+// The mask hides private anonymous mappings of at least 1 MiB, writable shared mappings of at least
+// 1 MiB, the main stack, and every gap. Heaps of malloc are recognized and stay. Stacks in the C
 // library's cache must be gone (drop_cached_stacks()), because the C library would give hidden
-// memory to new threads. Where it keeps them, but does not use them again (keeps_forked_stacks()),
-// `touch` shows what it reads there. Private mappings of files, and smaller mappings, stay as
-// snapshots.
+// memory to new threads. If the C library keeps such stacks and only reads records on them
+// (keeps_forked_stacks()), `touch` shows which pages it reads. Private mappings of files, and
+// smaller mappings, stay as snapshots.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct AddressMaskOptions {
   // gaps are filled.
   const void* heap_block = nullptr;
   bool hide_memory = true;  // false: only gaps are filled
-  // Unless null: it is called once, and the hidden pages that it touches stay accessible. It may
+  // If not null, it is called once, and the hidden pages that it touches stay accessible. It may
   // start threads, and it waits for their ends. The pages are added to `touched`.
   void (*touch)() = nullptr;
   std::vector<AddressRange>* touched = nullptr;

@@ -35,8 +35,8 @@ int visit_segments(dl_phdr_info* module, std::size_t, void* ranges) {
   return 0;
 }
 
-// The dynamic loader's anonymous memory cannot be distinguished from the application's once
-// Linux has merged neighbouring mappings. When this library is loaded, it is still small and
+// The dynamic loader's anonymous memory cannot be distinguished from the application's once Linux
+// has merged neighbouring mappings. When this library is loaded, that memory is still small and
 // separate, except for a module's zeroed variables, which may be large and adjacent.
 std::vector<AddressRange> small_anonymous_mappings() {
   constexpr std::size_t small = 1 << 20;
@@ -58,7 +58,7 @@ std::vector<AddressRange> small_anonymous_mappings() {
 // Recorded once, before main() or during the dlopen() of this library; never changed.
 const std::vector<AddressRange> at_load_time = small_anonymous_mappings();
 
-// Of the module's thread-local variables.
+// The size of the module's thread-local variables.
 std::size_t tls_bytes(const dl_phdr_info& module) {
   for (int i = 0; i < module.dlpi_phnum; ++i)
     if (module.dlpi_phdr[i].p_type == PT_TLS) return module.dlpi_phdr[i].p_memsz;
@@ -105,9 +105,9 @@ std::vector<AddressRange> ranges_needed_to_run() {
   const AddressRange own = thread_memory(walk.variables);
   ranges.push_back(pages_around(reinterpret_cast<const void*>(own.start), own.size()));
 
-  // Linux placed the strings at the top of the main stack. Whole pages only, because the first
-  // frames of main() may share a page with the start of the block. The stack's end bounds the
-  // range.
+  // Linux placed the command line and the environment at the top of the main stack. Whole pages
+  // only, because the first frames of main() may share a page with the start of the block. The
+  // stack's end bounds the range.
   constexpr std::size_t strings_limit = 16 << 20;
   const std::uintptr_t strings =
       round_up(reinterpret_cast<std::uintptr_t>(__libc_stack_end), page_size);

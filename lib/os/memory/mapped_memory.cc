@@ -10,8 +10,7 @@
 namespace wherry::impl {
 namespace {
 
-// Not a memory pool of the C++ library over Linux's pages: libstdc++'s pools crash after one failed
-// allocation.
+// Does not use a pool of std::pmr: libstdc++'s pools crash after one failed allocation.
 class OwnMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (void* const memory = allocate_own(bytes, alignment)) return memory;

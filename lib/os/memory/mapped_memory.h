@@ -7,7 +7,7 @@
 
 namespace wherry::impl {
 
-// Any thread. Throws std::bad_alloc. Freed memory is reused, and not returned to Linux.
+// Any thread. Throws std::bad_alloc. Freed memory is reused (os/memory/own_heap.h).
 std::pmr::memory_resource& mapped_memory();
 
 struct MappedDelete {
@@ -16,7 +16,7 @@ struct MappedDelete {
     std::pmr::polymorphic_allocator<>(&mapped_memory()).delete_object(object);
   }
 };
-// Owns an object in that memory.
+// Owns an object in mapped_memory().
 template <typename T>
 using MappedPtr = std::unique_ptr<T, MappedDelete>;
 

@@ -46,13 +46,13 @@ int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages,
   return ::madvise(start, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
 }
 
-// The same for mappings that are mostly holes.
+// Gives these properties to a mapping that is mostly holes, and excludes it from core dumps.
 int keep_sparse(void* start, std::size_t bytes, bool huge_pages) {
   if (const int error = keep_private_to_us(start, bytes, huge_pages)) return error;
   return leave_out_of_core_dumps(reinterpret_cast<std::uintptr_t>(start), bytes);
 }
 
-// Linux reports too many mappings by another error here than mprotect() does.
+// madvise() reports too many mappings by EAGAIN, mprotect() by ENOMEM.
 int errno_of_split() {
   return errno == EAGAIN ? ENOMEM : errno;
 }
@@ -64,12 +64,13 @@ int forbid_huge_pages(std::uintptr_t start, std::size_t bytes) {
   return errno_of_split();
 }
 
-// After the access to the first page alone.
+// Whether one entry maps the range, after an access to its first page alone.
 bool is_huge_entry(const PageTable& page_table, std::uintptr_t start, std::size_t bytes) {
   if (const auto entries = page_table.entries_of(start))
     return *entries == PageTable::Entries::huge;
-  // A Linux that cannot say it enters other pages only as parts of a huge page, unless threads
-  // access them at this moment. One that does not permit to look is trusted.
+  // This Linux cannot report the kind of an entry. The middle page, which was not accessed, is
+  // mapped only as part of a huge page, unless a thread accesses it at this moment. If Linux does
+  // not permit a look, the entry is taken to be huge.
   return page_table.is_mapped(start + bytes / 2).value_or(true);
 }
 
@@ -127,8 +128,8 @@ int map_closed(std::uintptr_t start, const FilePart& part) {
 }
 
 int move_mapping(void* from, std::size_t bytes, std::uintptr_t to) {
-  // Not mremap(): UCX, with which MPI sends, replaces the C library's function in the program's
-  // memory. Before version 1.14 its own one drops the new address.
+  // Avoids mremap(), which UCX, the library with which MPI sends, replaces in the program's memory.
+  // Before version 1.14 the function of UCX drops the new address.
   return ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == -1 ? errno
                                                                                             : 0;
 }
@@ -201,8 +202,8 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
 
 int map_file_range(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
                    Access access, bool huge_pages, InChildren children) {
-  // Mapped elsewhere first, so that a mapping that cannot be hidden from children changes nothing,
-  // and readers of the place always find either the old or the new content.
+  // The file is mapped elsewhere first, so that a mapping that cannot be hidden from children
+  // changes nothing, and readers of the place always find either the old or the new content.
   void* aside =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;

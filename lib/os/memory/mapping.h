@@ -79,12 +79,13 @@ struct FileView {
 };
 
 // This is how every processor maps its pool, in two steps.
+//
 // map_closed(): maps the part shared, in place of whatever is mapped there, inaccessible. Returns 0
 // or an errno.
-// prepare_view(): what was mapped so in this range is not inherited by fork() and not in core
-// dumps. With `huge_pages`, huge page-table entries are permitted; only where Linux does not fill
-// the file's holes (os/files/hole_probe.h). Required before the range becomes accessible. Returns 0
-// or an errno.
+//
+// prepare_view(): excludes such a mapping from fork() and from core dumps. `huge_pages` permits
+// huge page-table entries, only where Linux does not fill the file's holes (os/files/hole_probe.h).
+// Required before the range becomes accessible. Returns 0 or an errno.
 [[nodiscard]] int map_closed(std::uintptr_t start, const FilePart& part);
 [[nodiscard]] int prepare_view(std::uintptr_t start, std::size_t bytes, bool huge_pages);
 
@@ -92,11 +93,11 @@ struct FileView {
 // Returns 0, or an errno with nothing changed.
 [[nodiscard]] int move_mapping(void* from, std::size_t bytes, std::uintptr_t to);
 
-// Replaces whatever is mapped at the place, atomically for threads that use it meanwhile, and with
-// no page mapped yet. The place is registered with `userfaultfd` from then on; the call returns
-// only after the resulting event has been read there. -1: the place becomes inaccessible instead.
-// Returns 0, or an errno with nothing changed: ENOMEM if the process has as many mappings as it may
-// have.
+// Maps the view of the file in place of whatever is mapped there, atomically for threads that use
+// it meanwhile, and without page-table entries. From then on it is registered with `userfaultfd`;
+// the call returns only after the resulting event has been read from there. If `userfaultfd` is -1,
+// the view is inaccessible instead. Returns 0, or an errno with nothing changed: ENOMEM if the
+// process has as many mappings as it may have.
 [[nodiscard]] int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages);
 
 // Accesses [start, start + bytes), 2 MiB of a shared mapping that is backed by a huge page of the
@@ -115,18 +116,18 @@ enum class HugeEntries : std::uint32_t {
   // By one entry, for a huge page of the file.
   entered,
 };
-// Changes access to part of such a view. Huge entries are forbidden before the call returns, so the
-// file may lose pages there afterwards. `entered` needs 2 MiB of which the file holds all pages
-// until huge entries are forbidden, and access to write. `page_table`: this process's. Returns 0 or
-// an errno. ENOMEM: the process has as many mappings as it may have, and a part of the change may
-// have been made. EBUSY: the file has no huge page there; access was given, and huge entries are
-// forbidden. Async-signal-safe.
+// Changes access to part of a view that no userfaultfd tracks. Huge entries are forbidden before
+// the call returns, so the file may lose pages there afterwards. `entered` needs 2 MiB of which the
+// file holds all pages until huge entries are forbidden, and access to write. `page_table` is this
+// process's. Returns 0 or an errno. ENOMEM: the process has as many mappings as it may have, and a
+// part of the change may have been made. EBUSY: the file has no huge page there; access was given,
+// and huge entries are forbidden. Async-signal-safe.
 [[nodiscard]] int change_view_access(std::uintptr_t start, std::size_t bytes, Access access,
                                      HugeEntries entries, const PageTable& page_table);
 
-// Removes the page-table entries for part of such a view: the next access faults, although the file
-// holds the page. The range is registered with `userfaultfd`, and its write protection stays. -1:
-// the range becomes inaccessible instead. Returns 0 or an errno.
+// Removes the page-table entries for part of a view: the next access faults, although the file
+// holds the page. The range is registered with `userfaultfd`, and its write protection stays. If
+// `userfaultfd` is -1, the range becomes inaccessible instead. Returns 0 or an errno.
 [[nodiscard]] int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd);
 
 // Excludes this memory from core dumps. Linux dumps all readable memory, whether it was accessed or
@@ -149,7 +150,7 @@ enum class HugeEntries : std::uint32_t {
 // Locks the range in memory. Returns 0 or an errno: EPERM or ENOMEM if more is locked than
 // permitted.
 [[nodiscard]] int lock_in_memory(std::uintptr_t start, std::size_t bytes);
-// Maps every page in the page table, for reading. Returns 0 or an errno.
+// Enters every page in the page table, for reading. Returns 0 or an errno.
 [[nodiscard]] int populate_to_read(std::uintptr_t start, std::size_t bytes);
 // Whether the page may be written. Async-signal-safe.
 [[nodiscard]] bool is_writable(std::uintptr_t page);

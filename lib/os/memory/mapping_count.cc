@@ -21,8 +21,8 @@ std::uint64_t mappings_max() {
 }
 
 std::uint64_t count_mappings(pid_t process) {
-  // A handler of SIGSEGV counts on the stack of a thread, which may be the smallest: snprintf()
-  // takes 2 KiB of it.
+  // Avoids snprintf(), which takes 2 KiB of stack: a SIGSEGV handler may call this function in a
+  // thread with the smallest stack.
   char path[32] = "/proc/";
   char* const number_end =
       std::to_chars(path + std::strlen(path), std::end(path), static_cast<int>(process)).ptr;

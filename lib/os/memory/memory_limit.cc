@@ -12,7 +12,7 @@
 namespace wherry::impl {
 namespace {
 
-// Version 1 expresses "no limit" as the largest number of whole pages.
+// Version 1 of cgroups expresses "no limit" as the largest number of whole pages.
 constexpr std::uint64_t none_from = std::uint64_t{1} << 62;
 
 std::string read_text(const std::string& path) {
@@ -73,7 +73,7 @@ const Version& version(bool second) {
   return versions[second ? 1 : 0];
 }
 
-// Where a hierarchy is mounted, and which of its groups is the root of the mount.
+// Where a cgroup hierarchy is mounted, and which of its groups is the root of the mount.
 struct Mount {
   std::string group;
   std::string folder;

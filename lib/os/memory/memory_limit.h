@@ -20,8 +20,8 @@ struct MemoryLimit {
 std::optional<MemoryLimit> read_memory_limit(const std::string& root = "");
 
 // How many bytes this process may allocate now before Linux has to swap or to end a process: what
-// the machine has left (MemAvailable), or less where control groups permit less. 0 if Linux does
-// not say.
+// the machine has left (MemAvailable), or less where control groups permit less. Returns 0 if Linux
+// does not report it.
 std::uint64_t available_memory(const std::string& root = "");
 
 }  // namespace wherry::impl

@@ -42,7 +42,7 @@ std::vector<int> cpus_of_node(int node, std::span<const int> allowed) {
   return cpus;
 }
 
-// The same numbers as free(1).
+// Reads the numbers that free(1) shows.
 void read_whole_memory(NumaNode& node) {
   struct sysinfo memory {};
   ::sysinfo(&memory);
@@ -114,7 +114,7 @@ std::optional<MemoryPolicy> read_policy(void* address, unsigned flags) {
     case MPOL_PREFERRED:
     case mpol_preferred_many: {
       std::vector<int> nodes = nodes_in(mask);
-      // Kernels before 5.14 express a local policy so.
+      // Linux before 5.14 reports a local policy as a preference without nodes.
       const Kind kind = nodes.empty() ? Kind::local : Kind::prefers;
       return MemoryPolicy{kind, std::move(nodes)};
     }
@@ -185,13 +185,13 @@ std::vector<int> allowed_cpus() {
 }
 
 Machine read_machine() {
-  // After chroot() there may be no sysfs, which libnuma would report in a line of its own.
+  // After chroot() there may be no sysfs, about which libnuma would print a line.
   if (numa_available() < 0 || ::access("/sys/devices/system/node", R_OK) != 0)
     return machine_without_numa();
   const std::vector<int> allowed = allowed_cpus();
   // Not numa_get_mems_allowed(): libnuma prints a line if a seccomp filter refuses the system call.
   const std::optional<std::vector<int>> memory_allowed = nodes_with_memory_allowed();
-  // Without this call there is none to place memory either.
+  // Where Linux refuses this call, it also refuses those that place memory.
   if (!memory_allowed) return machine_without_numa();
 
   Machine machine;
@@ -213,7 +213,8 @@ Machine read_machine() {
   const bool usable = std::any_of(machine.nodes.begin(), machine.nodes.end(),
                                   [](const NumaNode& node) { return node.has_memory(); });
   if (!usable) return machine_without_numa();  // sysfs is hidden: treated as one node
-  // On virtual machines that got memory later, the node has been seen smaller than the machine.
+  // On virtual machines to which memory was added later, Linux has reported the node as smaller
+  // than the machine.
   if (machine.nodes.size() == 1) read_whole_memory(machine.nodes.front());
 
   for (NumaNode& from : machine.nodes) {

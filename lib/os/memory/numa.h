@@ -54,8 +54,9 @@ std::vector<int> allowed_cpus();
 // call: there is no choice then.
 [[nodiscard]] int bind_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
-// The same as a preference: other nodes are used when `nodes` are full. Kernels before 5.15 prefer
-// only the first node.
+// Prefers `nodes` for pages that are created from now on in this range of a shared file; other
+// nodes are used when these are full. Linux before 5.15 prefers only the first node. Returns as
+// bind_shared().
 [[nodiscard]] int prefer_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
 // Moves pages that this process maps to a node, if Linux can. Pages that other processes also
@@ -65,7 +66,7 @@ void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_by
 // A memory policy: on which nodes pages are created.
 struct MemoryPolicy {
   enum class Kind {
-    none,     // it is left to the next level: for a mapping the thread, for a thread Linux
+    none,     // no policy: a mapping has the thread's instead, a thread has Linux's default
     local,    // on the node of the thread that creates the page, or near it
     prefers,  // on one of `nodes`, or on others when these are full
     other,
@@ -78,11 +79,11 @@ struct MemoryPolicy {
 // Reads the policy of the mapping at `address`. Returns nullopt if nothing is mapped there, or if
 // Linux does not report it (no NUMA, or a container forbids the call).
 std::optional<MemoryPolicy> mapping_policy(std::uintptr_t address);
-// The same for the calling thread.
+// Reads the policy of the calling thread; nullopt if Linux does not report it.
 std::optional<MemoryPolicy> thread_policy();
 
-// Sets the policy of private memory, which is not `other`, for pages that are created from now on;
-// existing pages stay where they are. It belongs to the mappings: it ends when the range is
+// Sets the policy, which is not of kind `other`, for pages of private memory that are created from
+// now on; existing pages stay where they are. It belongs to the mappings: it ends when the range is
 // unmapped, and moves and forks with it. Kernels before 5.15 prefer only the first node. Returns 0
 // or an errno.
 [[nodiscard]] int set_mapping_policy(std::uintptr_t start, std::size_t bytes,

@@ -54,7 +54,7 @@ constexpr std::size_t large_size(unsigned sort) {
   return chunk_bytes << (sort - small_sorts);
 }
 
-// Where the range begins. 0: not reserved yet; `refused`: it cannot be reserved.
+// Where the heap's range begins; 0 before it is reserved, `refused` if it cannot be reserved.
 constexpr std::uintptr_t refused = 1;
 constinit std::atomic<std::uintptr_t> base = 0;
 constinit std::atomic<std::size_t> range_bytes = 0;
@@ -68,7 +68,7 @@ constinit std::array<std::atomic<std::uint8_t>, range_bytes_max / chunk_bytes> s
 // its read and its compare-and-exchange.
 constinit std::array<std::atomic<std::uint64_t>, small_sorts + large_sorts> free_objects{};
 
-using Place = std::uint32_t;  // like the low half in free_objects
+using Place = std::uint32_t;  // a place as in the low half of a free list
 
 Place place_of(std::uintptr_t start, const void* object) {
   return static_cast<Place>((reinterpret_cast<std::uintptr_t>(object) - start) / unit + 1);
@@ -131,7 +131,7 @@ std::byte* take_chunks(std::uintptr_t start, std::size_t bytes, unsigned sort) {
   do {
     if (bytes > range_bytes.load() - at) return nullptr;
   } while (!taken.compare_exchange_weak(at, at + bytes));
-  // the chunks are lost: there is no memory
+  // Linux has no memory for the chunks, which stay unused
   if (!make_accessible(start, at + bytes)) return nullptr;
   sorts[at / chunk_bytes].store(static_cast<std::uint8_t>(sort), std::memory_order_release);
   return reinterpret_cast<std::byte*>(start + at);
@@ -205,8 +205,8 @@ bool free_own(void* memory) {
   if (!is_in_range(memory)) return false;
   const unsigned sort = sort_of(memory);
   if (sort >= small_sorts) {
-    // Returns the memory to Linux, except the page with the link. errno is preserved for the
-    // caller.
+    // Returns the memory to Linux, except the first page, which links to the next free object.
+    // errno is preserved for the caller.
     const int saved_errno = errno;
     if (large_size(sort) > page_size)
       ::madvise(static_cast<std::byte*>(memory) + page_size, large_size(sort) - page_size,

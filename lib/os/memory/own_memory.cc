@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-// Linux maps nothing at lower addresses for programs, and gives them none from the end on.
+// Linux gives programs no memory below the lowest address, or from the end on.
 constexpr std::uintptr_t lowest_address = 4096;
 constexpr std::uintptr_t addresses_end = std::uintptr_t{1} << 48;
 
@@ -32,8 +32,8 @@ AddressRange find_stack() {
   return stack;
 }
 
-// Where the callers' frames are: readable as long as they have not returned. Empty if the thread
-// runs on another stack now.
+// The range of the callers' stack frames, which stay readable until they return. Empty if the
+// thread runs on another stack now.
 AddressRange frames_of_callers() {
   thread_local const AddressRange stack = find_stack();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -41,7 +41,7 @@ AddressRange frames_of_callers() {
   return {here, stack.end};
 }
 
-// AddressSanitizer forbids to read what lies between variables.
+// AddressSanitizer would report reads of the gaps between variables.
 [[gnu::no_sanitize_address]] void copy_frames(std::uintptr_t address, std::span<std::byte> into) {
   const auto* from = reinterpret_cast<const volatile std::byte*>(address);
   for (std::byte& byte : into) byte = *from++;
@@ -49,8 +49,8 @@ AddressRange frames_of_callers() {
 
 }  // namespace
 
-// Most of what callers name lies in their frames. A system call for it would take most of the time
-// of a launch.
+// Most of the memory that callers name lies in their stack frames, which are read directly: a
+// system call would take most of the time of a launch.
 //
 // Linux reads one element after the other, and stops at the first of which it cannot read all. So
 // each element is in one page, and after a stop the next call begins behind the unreadable one.
@@ -89,7 +89,7 @@ void read_readable(std::span<MemoryPart> parts) {
       got -= static_cast<ssize_t>(elements[first].bytes);
     }
     if (first == elements.size()) break;
-    // The rest of this part is behind what cannot be read.
+    // The rest of this part lies behind the unreadable page.
     const MemoryPart* const part = elements[first].part;
     while (first < elements.size() && elements[first].part == part) ++first;
   }

@@ -13,8 +13,8 @@ struct MemoryPart {
   std::size_t read = 0;  // set by read_readable()
 };
 
-// Copies from each part the bytes before the first that cannot be read: none if this process may
-// not make the call. Throws std::bad_alloc.
+// Copies from each part the bytes before the first unreadable one. If Linux forbids
+// process_vm_readv(), only the stack is read. Throws std::bad_alloc.
 void read_readable(std::span<MemoryPart> parts);
 
 }  // namespace wherry::impl

@@ -18,7 +18,7 @@ using wherry::impl::allocate_own;
 using wherry::impl::free_own;
 using wherry::impl::has_own_heap;
 
-// The program's function of this name, or else the C++ library's.
+// Returns the program's function of this name, or else the C++ library's.
 template <typename Function>
 Function* find_theirs(const char* name) {
   void* found = ::dlsym(RTLD_DEFAULT, name);

@@ -8,7 +8,7 @@
 namespace wherry::impl {
 namespace {
 
-// Linux's documentation of kpageflags (admin-guide/mm/pagemap.rst).
+// Bits of /proc/kpageflags (Linux's admin-guide/mm/pagemap.rst).
 constexpr std::uint64_t flag_compound_head = std::uint64_t{1} << 15;
 constexpr std::uint64_t flag_compound_tail = std::uint64_t{1} << 16;
 

@@ -16,7 +16,7 @@ class PageFrames {
  public:
   PageFrames();
 
-  // This process's.
+  // The page table of this process.
   const PageTable& page_table() const { return page_table_; }
 
   enum class Place {

@@ -16,7 +16,7 @@ class PageTable {
   // answer is nullopt.
   explicit PageTable(pid_t process);
 
-  // How the 2 MiB at this address are mapped. nullopt: Linux cannot say (before 6.7), or the
+  // How the 2 MiB at this address are mapped; nullopt if Linux cannot report it (before 6.7) or the
   // process has ended. Any thread; takes 1 us, or some us where there are small entries.
   enum class Entries {
     huge,  // by one entry
@@ -24,10 +24,10 @@ class PageTable {
     incomplete,  // not all pages are mapped
   };
   std::optional<Entries> entries_of(std::uintptr_t start) const;
-  // Whether the page is mapped. nullopt: the process has ended, or Linux does not permit to look.
+  // Whether the page is mapped; nullopt if the process has ended or Linux does not permit to look.
   // Any thread, also in a signal handler; one system call.
   std::optional<bool> is_mapped(std::uintptr_t page) const;
-  // What pagemap shows for the page (Linux's admin-guide/mm/pagemap.rst), or nullopt as above.
+  // The page's word in pagemap (Linux's admin-guide/mm/pagemap.rst), or nullopt as is_mapped().
   std::optional<std::uint64_t> entry_of(std::uintptr_t page) const;
 
  private:

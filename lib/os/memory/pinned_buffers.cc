@@ -21,9 +21,9 @@
 namespace wherry::impl {
 namespace {
 
-// The status file says how much memory of the process is pinned; few processes have any. Linux 7.2
-// does not count there what a process with CAP_IPC_LOCK registers, 6.18 does. Those between are not
-// known.
+// VmPin in /proc/self/status is how much memory of the process is pinned; few processes have any.
+// Linux 6.18 counts buffers that a process with CAP_IPC_LOCK registers, 7.2 does not. It is unknown
+// which version changed that.
 bool has_pinned_memory() {
   if (!linux_is_older_than(6, 19)) return true;
   std::ifstream status("/proc/self/status");
@@ -70,7 +70,7 @@ bool is_ring(const char* descriptor) {
          std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[io_uring]";
 }
 
-// Another thread may close the descriptor meanwhile.
+// Ends early if another thread closes the descriptor.
 std::vector<AddressRange> buffers_when_listed(const char* descriptor) {
   for (int attempt = 0; is_ring(descriptor); ++attempt) {
     if (auto buffers = buffers_of(descriptor)) return *std::move(buffers);

@@ -7,8 +7,8 @@
 
 namespace wherry::impl {
 
-// The parts of the range, whole pages, of which this process maps no page; pages that Linux has
-// swapped out count as absent. Empty also if a part of the range is not mapped. Any thread.
+// Returns the pages of the range that are absent from memory; pages that Linux has swapped out
+// count as absent. Returns nothing if a part of the range is not mapped. Any thread.
 std::vector<AddressRange> absent_pages(AddressRange range);
 
 // Creates the pages of the range as a write would, without changing contents: absent ones become

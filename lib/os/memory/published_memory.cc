@@ -19,8 +19,9 @@ PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes, Fd*
   if (const int error = set_file_size(file.get(), bytes)) throw_errno(error, "size of " + name);
   start_ = map_shared(file.get(), bytes, Access::write, name);
   try {
-    // The existing writable mapping stays writable; no new one can be created. Linux before 5.1 has
-    // no such seal; there the second mapping is read-only unless its process changes that.
+    // With F_SEAL_FUTURE_WRITE the existing writable mapping stays writable, and no new one can be
+    // created. Linux before 5.1 lacks this seal; there a process can make its read-only mapping
+    // writable.
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     if (::fcntl(file.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0 &&
         ::fcntl(file.get(), F_ADD_SEALS, seals) != 0)

@@ -12,8 +12,8 @@ namespace wherry::impl {
 
 class PublishedMemory {
  public:
-  // `kept`: receives the memfd, by which processes that are permitted to open this process's files
-  // can read the memory; null: it is closed. Throws std::system_error.
+  // `kept` receives the memfd, by which processes that are permitted to open this process's files
+  // can read the memory; if it is null, the memfd is closed. Throws std::system_error.
   PublishedMemory(const std::string& name, std::size_t bytes, Fd* kept = nullptr);
   ~PublishedMemory();
   PublishedMemory(const PublishedMemory&) = delete;

@@ -38,8 +38,9 @@ class SealedMemory {
   explicit operator bool() const { return start_ != nullptr; }
   void* data() const { return start_; }
   int fd() const { return file_.get(); }
-  // Replaces fd() by a descriptor of another open file description. Only the mapping then refers to
-  // the first one, so a child holds nothing of it. Throws std::system_error.
+  // Replaces fd() by a descriptor of another open file description. Then only the mapping, which
+  // children do not inherit, keeps the first description and its marks (os/files/range_mark.h).
+  // Throws std::system_error.
   void reopen();
 
  private:

@@ -12,7 +12,7 @@
 namespace wherry::impl {
 
 void* map_shared(int fd, std::size_t bytes, Access access, const std::string& name) {
-  // Inaccessible until it is unlocked: mlockall(MCL_FUTURE) would create every page.
+  // Inaccessible until munlock(), because after mlockall(MCL_FUTURE) Linux would create every page.
   void* const start = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, fd, 0);
   if (start == MAP_FAILED) throw_errno(errno, "mmap of " + name);
   const auto address = reinterpret_cast<std::uintptr_t>(start);

@@ -12,7 +12,7 @@
 namespace wherry::impl {
 
 // Maps an in-memory file with the properties of the library's own mappings: not locked by
-// mlockall(), and not in core dumps. `name`: for error messages. Throws std::system_error.
+// mlockall(), and not in core dumps. `name` is for error messages. Throws std::system_error.
 [[nodiscard]] void* map_shared(int fd, std::size_t bytes, Access access, const std::string& name);
 
 class SharedMemory {
@@ -32,7 +32,7 @@ class SharedMemory {
   void* data() const { return start_; }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(start_); }
   std::size_t size() const { return bytes_; }
-  // Processes forked from now on do not inherit it.
+  // Processes forked from now on do not inherit the memory.
   void hide_from_forks() const;
 
  private:

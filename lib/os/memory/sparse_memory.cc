@@ -30,7 +30,7 @@ SparseMemory::SparseMemory(std::size_t bytes, std::size_t huge_from)
   if (::madvise(range_.data(), range_.size(), MADV_DONTFORK) != 0) throw_errno(errno, "madvise");
   if (const int error = leave_out_of_core_dumps(range_.address(), range_.size()))
     throw_errno(error, "madvise");
-  // Kernels without huge pages refuse both calls; then pages are small.
+  // A Linux without huge pages refuses both calls; then pages are small.
   const std::size_t small = std::min(huge_from, range_.size());
   if (small > 0) (void)::madvise(range_.data(), small, MADV_NOHUGEPAGE);
   if (small < range_.size())

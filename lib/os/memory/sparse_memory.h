@@ -12,9 +12,9 @@ namespace wherry::impl {
 
 class SparseMemory {
  public:
-  // Initially inaccessible. Uses 2 MiB pages from offset `huge_from` on, if Linux has some:
-  // random accesses to a large area cost more in page tables than in caches. Not inherited by
-  // fork(). Throws std::system_error.
+  // Initially inaccessible. Uses 2 MiB pages from offset `huge_from` on, if Linux has some: with
+  // small pages, random accesses to a large area cost more for page-table walks than for cache
+  // misses. Not inherited by fork(). Throws std::system_error.
   explicit SparseMemory(std::size_t bytes, std::size_t huge_from = no_huge_pages);
 
   std::byte* data() const { return range_.data(); }

@@ -12,8 +12,8 @@ namespace wherry::impl {
 
 class Substitute {
  public:
-  // Part of a file, shared; fd -1: private zeroed memory. Both are writable, and inherited by
-  // fork(). Throws std::system_error.
+  // Maps part of a file, shared, or private zeroed memory if `fd` is -1. Both are writable, and
+  // inherited by fork(). Throws std::system_error.
   Substitute(std::size_t bytes, int fd, std::uint64_t offset);
   Substitute(const Substitute&) = delete;
   Substitute& operator=(const Substitute&) = delete;

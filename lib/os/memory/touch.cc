@@ -13,11 +13,11 @@
 namespace wherry::impl {
 namespace {
 
-// A system call that reads a word, and one that adds 0 to it atomically: Linux enters the word's
-// page for that, and a page that it cannot enter is an error of the call. Other calls cannot
-// replace them: process_vm_writev() would overwrite what another thread writes meanwhile, and
-// sandboxes forbid it. No thread waits for `unused`, and Linux wakes at most one thread that waits
-// for the word, which every user of a futex has to expect.
+// Calls futex(2) to read a word, or to add 0 to it atomically. Linux enters the word's page for
+// that; if it cannot, the call fails. Other calls cannot replace these: process_vm_writev() would
+// overwrite what another thread writes meanwhile, and sandboxes forbid it. No thread waits for
+// `unused`, and Linux wakes at most one thread that waits for the word, which every user of a futex
+// has to expect.
 int touch_word(std::uintptr_t address, Touch touch) {
   std::uint32_t unused = 0;
   auto* const word = reinterpret_cast<std::uint32_t*>(address);

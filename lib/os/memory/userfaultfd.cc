@@ -28,8 +28,8 @@ int create_by_call(int flags) {
   return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags));
 }
 
-// The handshake. Returns 0 and sets `offered`, or returns an errno. After EINVAL the caller may
-// repeat it with fewer features.
+// Performs the handshake. Returns 0 and sets `offered`, or returns an errno. After EINVAL the
+// caller may repeat it with fewer features.
 int begin_with(int fd, std::uint64_t features, std::uint64_t& offered) {
   uffdio_api api{};
   api.api = UFFD_API;

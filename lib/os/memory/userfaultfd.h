@@ -18,7 +18,7 @@ enum class UffdAccess {
   full,            // the system call; serves all faults
 };
 
-// nullopt: it may get none.
+// Whether a userfaultfd of this kind, or none (nullopt), serves faults inside system calls.
 inline bool serves_system_calls(std::optional<UffdAccess> access) {
   return access == UffdAccess::device || access == UffdAccess::full;
 }
@@ -33,7 +33,7 @@ enum class OpStatus {
   unsupported,   // EINVAL: older versions of Linux lack the operation
   absent,        // EFAULT of CONTINUE: the file has no page at this offset
   bad_address,   // EFAULT of a copy: the source is not memory of this process
-  held,          // pages stay: somebody holds a page of their huge page (migration/page_engine.h)
+  held,          // pages stay: a part of their huge page is in use (migration/page_engine.h)
 };
 
 struct OpResult {
@@ -45,8 +45,8 @@ struct OpResult {
 
 const char* to_string(OpStatus status);
 
-// One message as read. It only hints where a thread sleeps; the handler decides by the block's
-// state.
+// One fault message as read. It only hints where a thread sleeps; the handler decides by the
+// block's state.
 struct FaultMessage {
   std::uint64_t address = 0;
   std::uint32_t thread = 0;  // 0: unknown
@@ -63,7 +63,7 @@ class Userfaultfd {
   // Requires: permissions() reports that Linux permits it (os/process/permissions.h), because
   // a seccomp filter may kill the caller.
   static Fd create(UffdAccess access);
-  // The same without exceptions. Returns a descriptor, or -1 with errno set.
+  // Creates one without exceptions. Returns a descriptor, or -1 with errno set.
   static int try_create(UffdAccess access);
   // Performs only the handshake on a fresh descriptor. Returns 0 and sets `offered` to the features
   // that Linux has, or returns an errno: EINVAL if a required feature is missing.
@@ -82,7 +82,7 @@ class Userfaultfd {
   [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const {
     return register_range(fd(), start, bytes);
   }
-  // The same for a descriptor whose handshake another object has performed.
+  // Does so with a descriptor whose handshake another object has performed.
   [[nodiscard]] static int register_range(int fd, std::uintptr_t start, std::size_t bytes);
 
   // Stops tracking the range, lifts its write protection, and wakes all threads that sleep there.

@@ -15,11 +15,12 @@ namespace wherry::impl {
 namespace {
 
 // Counts of all freezes. A freeze is counted in `begun` before it stops any writer, and in `over`
-// after it has stopped none any more.
+// once it no longer stops any.
 std::atomic<std::uint64_t> begun{0};
 std::atomic<std::uint64_t> over{0};
 
-// Linux before 6.3 finds no memory to protect where the range has several mappings; a page has one.
+// Linux before 6.3 reports ENOENT for a range with several mappings. Then pages are protected
+// singly.
 OpStatus protect_writes(const Userfaultfd& trap, AddressRange range) {
   for (;;) {
     const OpResult result = trap.write_protect(range.start, range.size());

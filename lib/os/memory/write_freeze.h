@@ -19,8 +19,8 @@ namespace wherry::impl {
 
 class WriteFreeze {
  public:
-  // `trap`: the userfaultfd that stops writers; one freeze at a time. Null: protection is used
-  // instead. Requires: whole pages, each writable or unmapped.
+  // `trap` is the userfaultfd that stops writers, in one freeze at a time. If it is null, page
+  // protection stops them. Requires: whole pages, each writable or unmapped.
   WriteFreeze(AddressRange range, const Userfaultfd* trap);
   WriteFreeze(const WriteFreeze&) = delete;
   WriteFreeze& operator=(const WriteFreeze&) = delete;

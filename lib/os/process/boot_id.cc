@@ -7,7 +7,7 @@ namespace wherry::impl {
 
 namespace {
 
-// Requires: a hexadecimal digit.
+// Requires: `digit` is hexadecimal.
 std::uint8_t hex_value(char digit) {
   return static_cast<std::uint8_t>(digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10);
 }

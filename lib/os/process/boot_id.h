@@ -6,7 +6,7 @@
 
 namespace wherry::impl {
 
-// All zeros if it cannot be read.
+// Returns zeros if it cannot be read.
 std::array<std::uint8_t, 16> read_boot_id();
 
 }  // namespace wherry::impl

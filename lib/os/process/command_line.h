@@ -6,8 +6,8 @@
 
 namespace wherry::impl {
 
-// The words of the command line, with spaces between them, as /proc/self/cmdline has them; empty:
-// unknown. At most `bytes_max` bytes: a longer one ends with "...".
+// Returns the words of /proc/self/cmdline with spaces between them; nothing if it cannot be read.
+// At most `bytes_max` bytes: a longer text is cut and ends with "...".
 std::string command_line(std::size_t bytes_max);
 
 }  // namespace wherry::impl

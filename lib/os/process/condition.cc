@@ -9,7 +9,7 @@ namespace wherry::impl {
 void Condition::wait_for(Mutex& mutex, std::chrono::nanoseconds limit)
     WHERRY_TSA(no_thread_safety_analysis) {
   check_wait_without(mutex.order());
-  // Both before the mutex is unlocked, so that a notification after that is not missed. Pairs with
+  // Both calls precede the unlock, so that no notification after it is missed. They pair with
   // notify_one() and notify_all().
   sleepers_.fetch_add(1);
   const std::uint32_t seen = changes_.load();

@@ -17,7 +17,7 @@ class Condition {
  public:
   // Returns after a notification, after `limit`, or spuriously.
   void wait_for(Mutex& mutex, std::chrono::nanoseconds limit) REQUIRES(mutex);
-  // The same with a limit of 60 s, for the library's threads that wait for work.
+  // Waits at most 60 s. For threads of the library that wait for work.
   void wait(Mutex& mutex) REQUIRES(mutex) { wait_for(mutex, look_again); }
   // Waits until done(), which is called with the mutex locked. Returns false if that takes longer
   // than `limit`.

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int unknown_khz = 1'000'000;
 
-// The current frequency: virtual machines have no cpufreq, and the same frequency all the time.
+// The current frequency. Used in virtual machines: they have no cpufreq, and their frequency does
+// not change.
 double mhz_in_cpuinfo() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

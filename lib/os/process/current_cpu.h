@@ -8,11 +8,12 @@
 
 namespace wherry::impl {
 
-// Where Linux keeps the number of the calling thread's CPU. Null: the C library has not registered
-// an area for the thread. Valid until the thread ends. Async-signal-safe.
+// Where Linux keeps the number of the calling thread's CPU. Null if the C library has registered no
+// area for the thread. Valid until the thread ends. Async-signal-safe.
 const std::uint32_t* current_cpu_word();
 
-// Reads such a word, of any thread that has not ended. -1: the CPU is unknown. Async-signal-safe.
+// Reads the word of a thread that has not ended. Returns -1 if the CPU is unknown.
+// Async-signal-safe.
 int read_cpu(const std::uint32_t* word);
 
 }  // namespace wherry::impl

@@ -24,9 +24,9 @@ struct Call {
   void* argument;
 };
 
-// A filter kills with SIGSYS, whose default action is a core dump; it would look like a crash of
-// the running program, in the program's directory. A limit of one byte also stops dumps to a pipe,
-// which a limit of 0 does not.
+// A seccomp filter kills with SIGSYS, whose default action is a core dump. The dump, in the
+// program's directory, would look like a crash of the program. A limit of one byte also stops dumps
+// to a pipe, which a limit of 0 does not.
 void forbid_core_dump() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CORE, &limit) != 0) return;
@@ -71,26 +71,26 @@ void expect_to_be_killed() {
 
 HelperEnd call_in_helper(int flags, void (*function)(void*), void* argument) {
   const int caller_errno = errno;  // shared with the helper
-  const SignalBlock block;         // inherited, so no signal handler of the application runs there
+  const SignalBlock block;         // inherited, so no signal handler of the application runs in it
   constexpr std::size_t stack_bytes = 1 << 16;
   const Mapping stack = Mapping::zeroed(stack_bytes);
   Call call{function, argument};
   HelperEnd end;
   const int dumpable = ::prctl(PR_GET_DUMPABLE);
-  // The memory is shared, which costs less than copying the page tables of a large program. So are
-  // thread-local variables, while this thread sleeps.
+  // The memory is shared, which costs less than copying the page tables of a large program. The
+  // helper also uses this thread's thread-local variables, while this thread sleeps.
   const pid_t process =
       ::clone(run, stack.data() + stack_bytes, CLONE_VM | CLONE_VFORK | flags, &call);
   if (process < 0) {
     end.start_error = errno;
   } else {
     const int status = wait_for(process);
-    // a killed process never returned from its frames
+    // a killed helper never returned from its frames
     ASAN_UNPOISON_MEMORY_REGION(stack.data(), stack_bytes);
     end.killed = WIFSIGNALED(status);
     end.unending = end.killed && WTERMSIG(status) == SIGKILL;
   }
-  // A value that the helper has not changed is not set again: Linux accepts 0 and 1 only.
+  // The value is set only if the helper changed it: it may be 2, and Linux accepts 0 and 1 only.
   if (::prctl(PR_GET_DUMPABLE) != dumpable) ::prctl(PR_SET_DUMPABLE, dumpable);
   errno = caller_errno;
   return end;

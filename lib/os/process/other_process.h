@@ -10,7 +10,7 @@
 
 namespace wherry::impl {
 
-// Identifies a process for ever; Linux reuses pids.
+// Identifies a process for ever, although Linux reuses pids.
 struct ProcessIdentity {
   pid_t pid = -1;
   std::uint64_t start_time = 0;  // clock ticks since the machine started
@@ -30,7 +30,7 @@ bool is_stopped(pid_t pid);
 // process's mapping lock, for a disk), or has work to do but maybe no CPU. Returns false if /proc
 // does not tell. Does not allocate.
 bool is_delayed_by_linux(pid_t pid);
-// The calling process, even if its first thread has ended. Throws std::system_error.
+// Identifies the calling process, even if its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
 
 // A regular file that another process has open, opened again by this process.

@@ -13,7 +13,7 @@ constexpr std::size_t stack_bytes = 256 << 10;
 
 }  // namespace
 
-// The first page stays inaccessible.
+// The first page stays inaccessible, to stop overflows.
 OtherStack::OtherStack() : stack_(Mapping::reserve(page_size + stack_bytes, page_size)) {
   if (const int error = set_access(stack_.address() + page_size, stack_bytes, Access::write))
     throw_errno(error, "cannot make a stack");

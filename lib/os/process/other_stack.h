@@ -13,7 +13,7 @@ class OtherStack {
   // Throws std::system_error.
   OtherStack();
 
-  // Calls body(). What it throws comes out of run(). While the thread's own stack is protected,
+  // Calls body(), and rethrows what body() throws. While the thread's own stack is protected,
   // body() must not write to variables there, and signals must be blocked.
   template <typename Body>
   void run(const Body& body) const {

@@ -42,10 +42,10 @@ Answer try_io_uring() {
   io_uring_params params{};
   const Fd ring(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params)));
   if (!ring) return answer_of(errno);
-  // Operations that are not reported when they succeed (Linux 5.17). The advice with which a ring
-  // creates pages is older (5.14).
+  // The library needs operations that are not reported when they succeed (Linux 5.17). The
+  // madvise() with which a ring creates pages is older (5.14).
   if ((params.features & abi::uring_feature_cqe_skip) == 0) return {Verdict::too_old, 0};
-  // A filter may treat the three system calls differently. This one has nothing to submit.
+  // A seccomp filter may treat the three system calls differently. This call submits nothing.
   if (::syscall(SYS_io_uring_enter, ring.get(), 0, 0, 0, nullptr, 0) < 0) return answer_of(errno);
   unsigned unchanged[2] = {0, 0};
   if (::syscall(SYS_io_uring_register, ring.get(), IORING_REGISTER_IOWQ_MAX_WORKERS, unchanged, 2) <

@@ -17,7 +17,7 @@ namespace wherry::impl {
 // The requests; each may be refused on its own.
 enum class Request {
   userfaultfd,            // the system call, with faults taken inside system calls
-  userfaultfd_device,     // the same through /dev/userfaultfd
+  userfaultfd_device,     // through /dev/userfaultfd, likewise with faults inside system calls
   userfaultfd_user_mode,  // the system call, with faults taken in user mode only
   io_uring,
 };
@@ -28,7 +28,7 @@ struct Answer {
     not_tried,  // no probing process could start (`error`), or an earlier request did not return
     permitted,
     refused,   // with `error`
-    too_old,   // this Linux lacks a feature that the library needs, which is a reason to refuse
+    too_old,   // this Linux lacks a feature that the library needs
     killed,    // the calling process is killed
     unending,  // the call does not return within the limit
   };
@@ -49,7 +49,7 @@ struct Permissions {
   const Answer& operator[](Request request) const {
     return answers[static_cast<std::size_t>(request)];
   }
-  // The best form that is permitted; nullopt: none is.
+  // Returns the best form of userfaultfd that is permitted, nullopt if none is.
   std::optional<UffdAccess> userfaultfd() const;
 };
 

@@ -57,7 +57,7 @@ pid_t own_pid() {
 }
 
 void admit_to_memory(pid_t other) {
-  ::prctl(PR_SET_PTRACER, other, 0, 0, 0);  // fails without Yama
+  ::prctl(PR_SET_PTRACER, other, 0, 0, 0);  // fails harmlessly if Linux lacks Yama
 }
 
 void detach_from_application(const char* name) {
@@ -66,8 +66,8 @@ void detach_from_application(const char* name) {
   stack_t none{};
   none.ss_flags = SS_DISABLE;
   ::sigaltstack(&none, nullptr);
-  // Not a session of its own: Linux's autogroups divide the CPU between sessions, and on a
-  // busy machine a fault that a thread of another session resolved took four times as long.
+  // The process gets no session of its own: Linux's autogroups divide the CPU between sessions, and
+  // on a busy machine a fault that a thread of another session resolved took four times as long.
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, name);
 }

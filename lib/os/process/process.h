@@ -18,10 +18,10 @@ class Patience;
 
 // How to fork, most reliable first.
 enum class SpawnMethod {
-  clone,  // this process has one thread: a bare clone without an exit signal
+  clone,  // a bare clone without an exit signal, in a process with one thread
   // fork() in an intermediate process; the result is this process's child, without an exit signal
   sibling,
-  orphan,  // the same where Linux offers less: init adopts the result
+  orphan,  // fork() in an intermediate process; init adopts the result
   // A bare clone while other threads run, used where this process would adopt the orphan. Another
   // thread may hold a lock of malloc or stdio, which then stays locked in the new process. The new
   // process may hang at any such call, and must not access the C library's list of thread stacks.

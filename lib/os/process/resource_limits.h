@@ -12,8 +12,8 @@ inline constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 
 // The maximum size of a file (RLIMIT_FSIZE); it applies to in-memory files too.
 std::uint64_t file_size_limit();
-// Whether it permits a write up to `end`. A write beyond the limit raises a signal that ends the
-// program.
+// Whether RLIMIT_FSIZE permits a write up to `end`. A write beyond it raises SIGXFSZ, which ends
+// the program.
 inline bool may_write_to(std::uint64_t end) {
   return file_size_limit() >= end;
 }
@@ -32,7 +32,7 @@ std::uint64_t descriptors_limit();
 // is 4096M, RLIMIT_NPROC (ulimit -u) is 100". Empty if there are none.
 std::string limits_in_force();
 
-// "4096M", with the largest of the suffixes K, M and G that leaves a whole number.
+// Returns for example "4096M", with the largest suffix of K, M and G that leaves a whole number.
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace wherry::impl

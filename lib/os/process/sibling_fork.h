@@ -11,7 +11,7 @@
 
 namespace wherry::impl {
 
-// Whether this Linux and this CPU support it.
+// Whether this Linux and this CPU support fork_sibling().
 bool can_fork_sibling();
 
 // Like fork(). In the caller, sets `sibling` to whether the new process is a child of the caller's

@@ -119,7 +119,8 @@ int try_a_thread(AddressRange window) {
   return sleeper.verdict;
 }
 
-// A buffer that stdio has allocated with malloc is in guarded memory. A later one is not.
+// If stdio has already allocated the stream's buffer, it is in guarded memory. So the stream gets
+// another. A buffer that is allocated later is not guarded.
 void give_buffer(FILE* stream, char (&buffer)[BUFSIZ]) {
   if (::__fbufsize(stream) <= 1) return;
   ::setvbuf(stream, buffer, ::__flbf(stream) != 0 ? _IOLBF : _IOFBF, sizeof buffer);
@@ -176,7 +177,7 @@ SnapshotGuardPlan plan_snapshot_guard() {
 int continue_on_fresh_heap(AddressRange window, void (*function)(void*), void* argument) {
   give_streams_buffers();
   // New threads reuse the heaps of ended threads before malloc creates new heaps. So sleepers
-  // occupy all of those first.
+  // occupy all existing heaps first.
   ::mallopt(M_ARENA_MAX, arenas_max);
   int verdict = -1;
   for (int i = 0; i < sleepers_max && verdict < 0; ++i) verdict = try_a_thread(window);

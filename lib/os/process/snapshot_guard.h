@@ -2,10 +2,10 @@
 // ordinary memory read-only, so that a kernel that writes there ends with an error instead of
 // changing a copy that the host never sees.
 //
-// Guarded are malloc's heaps, private anonymous mappings, and the variables of the program's own
-// modules. Not guarded is what the caller keeps, and what the device maps later. The dynamic loader
-// and the C++ library may write to guarded memory (their lists, reference counts of locales): a
-// page becomes writable when they write to it.
+// The guard covers malloc's heaps, private anonymous mappings, and the variables of the program's
+// own modules, except for ranges that the caller keeps. It does not cover what the device maps
+// later. The dynamic loader and the C++ library may write to guarded memory (their lists, reference
+// counts of locales): a page becomes writable when they write to it.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ SnapshotGuardPlan plan_snapshot_guard();
 // from then on. Returns an errno on failure, and does not return on success.
 [[nodiscard]] int continue_on_fresh_heap(AddressRange window, void (*function)(void*),
                                          void* argument);
-// Makes memory read-only. `kept`: what is not guarded, including the window; of variables, only
-// `kept_variables` are not guarded. The plan and its ranges must outlive the guard. Call once, in
+// Makes memory read-only, except for `kept`, which includes the window. Variables are exempt only
+// if they are in `kept_variables`. The plan and its ranges must outlive the guard. Call once, in
 // the device process. Allocates nothing. Returns 0 or an errno.
 [[nodiscard]] int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
                                  std::span<const AddressRange> kept,

@@ -32,9 +32,9 @@ struct ReceivedMessage {
 // Receives one message of exactly buffer.size() bytes. Waits until the patience is over.
 [[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
                                               Patience& patience);
-// The same without waiting.
+// Receives a message of buffer.size() bytes without waiting.
 [[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer);
-// The same for a message of at least `bytes_min` bytes that fits the buffer.
+// Receives, without waiting, a message of `bytes_min` to buffer.size() bytes.
 [[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
                                               std::size_t bytes_min);
 

@@ -84,7 +84,7 @@ int fork_from_intermediate(void* pointer) {
     work.error = errno;
     return 0;
   }
-  // Opened here and not later: once the intermediate has ended, an orphan may be reaped and its pid
+  // Opened before the intermediate process ends: after that an orphan may be reaped and its pid
   // reused.
   work.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, work.pid, 0));
   if (work.pidfd < 0) work.error = errno;

@@ -7,9 +7,8 @@
 namespace wherry::impl {
 namespace {
 
-// A yield that takes longer gave the CPU to a thread that computes. Shorter ones are no sign of
-// one: the first yield after a sleep takes 6 to 12 us, and the other thread may be the one that
-// answers.
+// A longer yield means that another thread computes on this CPU. A shorter one does not: the first
+// yield after a sleep takes 6 to 12 us, and the thread that ran may be the one that answers.
 constexpr std::uint64_t yielded_ns = 1'000'000;
 
 }  // namespace

@@ -19,8 +19,8 @@ class StartBlock {
   // Copies the block, and finds where the C library and the dynamic loader may keep pointers to it.
   StartBlock();
 
-  // Call in the forked process: redirects those pointers to the copy. Allocates nothing. Returns 0
-  // or an errno.
+  // Call in the forked process: redirects the libraries' pointers to the copy. Allocates nothing.
+  // Returns 0 or an errno.
   [[nodiscard]] int use_copy() const;
 
   struct Library {

@@ -121,7 +121,7 @@ bool keeps_forked_stacks() {
   int major = 0;
   int minor = 0;
   std::sscanf(::gnu_get_libc_version(), "%d.%d", &major, &minor);
-  return major > 2 || minor >= 42;  // 2.42 is not known; asking more than needed does no harm
+  return major > 2 || minor >= 42;  // for 2.42 it is not known; a needless true does no harm
 }
 
 }  // namespace wherry::impl

@@ -20,7 +20,7 @@ class SavedSignals {
 };
 
 // Keeps the calling thread from being cancelled, until restore(). The library calls cancellation
-// points within functions that are none.
+// points within functions that are none, such as fork().
 class SavedCancellation {
  public:
   void disable();
@@ -30,9 +30,10 @@ class SavedCancellation {
   int saved_;
 };
 
-// As SavedSignals, for the lifetime of an object. Threads that are started meanwhile inherit the
-// mask, so the application's signal handlers never run on the library's threads. SIGSEGV and SIGBUS
-// stay unblocked, because host functions run on these threads and access managed memory.
+// Blocks the signals that SavedSignals blocks, for the lifetime of the object. Threads that are
+// started meanwhile inherit the mask, so the application's signal handlers never run on the
+// library's threads. SIGSEGV and SIGBUS stay unblocked, because host functions run on these threads
+// and access managed memory.
 class SignalBlock {
  public:
   SignalBlock() { signals_.block(); }

@@ -11,11 +11,11 @@ namespace wherry::impl {
 // the process.
 class AtThreadEnd {
  public:
-  // If Linux's C library has no more keys, the function is never called.
+  // If the C library has no free key, the function is never called.
   explicit AtThreadEnd(void (*function)(void*))
       : exists_(::pthread_key_create(&key_, function) == 0) {}
 
-  // The calling thread will call the function with this argument, which is not null.
+  // The calling thread will call the function with `argument`, which is not null.
   void arm(const void* argument) const {
     if (exists_) (void)::pthread_setspecific(key_, argument);
   }

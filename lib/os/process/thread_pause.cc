@@ -38,7 +38,7 @@ template <typename Visit>
 void for_each_thread(const Visit& visit) {
   const Fd tasks(::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tasks) return;
-  // Not readdir(), which would allocate.
+  // Avoids readdir(), which would allocate.
   alignas(dirent64) std::array<char, 4096> buffer;
   for (;;) {
     const long bytes = ::syscall(SYS_getdents64, tasks.get(), buffer.data(), buffer.size());

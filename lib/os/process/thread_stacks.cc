@@ -15,8 +15,8 @@
 namespace wherry::impl {
 namespace {
 
-// Linux knows each thread's robust list, whose address lies in the control block at the end of the
-// thread's stack. 0: the thread has none.
+// Returns an address in the thread's control block, at the end of its stack: that of the robust
+// list, which Linux knows. Returns 0 if the thread has none.
 std::uintptr_t control_block(pid_t thread) {
   void* list = nullptr;
   std::size_t bytes = 0;

@@ -11,8 +11,8 @@ namespace wherry::impl {
 
 struct ThreadStack {
   AddressRange pages;  // empty: the program allocated the stack from malloc's heap
-  // The pages of the thread control block, at the end of `pages`; of the calling thread's also
-  // those of errno. Empty for the main thread, which has none there.
+  // The pages of the thread control block, at the end of `pages`; for the calling thread also those
+  // of errno. Empty for the main thread, whose control block is elsewhere.
   AddressRange control_block;
   bool is_callers = false;
 };

@@ -12,8 +12,8 @@ namespace wherry::impl {
 // vm.unprivileged_userfaultfd; nullopt if this Linux has no such setting, and so no userfaultfd.
 std::optional<int> unprivileged_userfaultfd();
 
-// `setting`: the result of unprivileged_userfaultfd(). Returns an empty string if that userfaultfd
-// is permitted. Makes no system calls.
+// `setting`: the result of unprivileged_userfaultfd(). Returns an empty string if nothing has to
+// change. Makes no system calls.
 std::string userfaultfd_remedy(const Permissions& permissions, std::optional<int> setting);
 
 }  // namespace wherry::impl

@@ -23,7 +23,7 @@ std::atomic<std::uintptr_t> claimed_end = 0;
 std::atomic<AccessSignal> claimed_signal = AccessSignal::segv;
 std::atomic<AccessFaultHook> claimed_by = nullptr;
 
-// Incremented when a freeze begins and when it ends, so it is odd during a freeze.
+// Incremented when a freeze of writers begins and when it ends, so it is odd during a freeze.
 std::atomic<std::uint32_t> freezes = 0;
 std::atomic<std::uintptr_t> frozen_start = 0;
 std::atomic<std::uintptr_t> frozen_end = 0;
@@ -31,7 +31,7 @@ std::atomic<std::uintptr_t> frozen_end = 0;
 // Returns whether the write is to be retried, possibly after waiting for the end of the freeze.
 bool was_frozen(std::uintptr_t address) {
   constexpr int limit_ms = 1000;
-  // Terminates: each further round means that a freeze began or ended meanwhile.
+  // The loop ends: each further round means that a freeze began or ended meanwhile.
   for (;;) {
     const std::uint32_t count = freezes.load(std::memory_order_acquire);
     if (count == 0) return false;
@@ -42,7 +42,7 @@ bool was_frozen(std::uintptr_t address) {
     }
     // The freeze that caused the fault may already be over.
     if (is_writable(round_down(address, page_size))) return true;
-    // The next one may have begun since the count was read.
+    // Another freeze may have begun since the count was read.
     std::atomic_thread_fence(
         std::memory_order_acquire);  // pairs with the fence in freeze_writers()
     if (freezes.load(std::memory_order_relaxed) == count) return false;
@@ -56,7 +56,7 @@ std::size_t alternate_stack_bytes(const ucontext_t& context) {
                                                  : std::numeric_limits<std::size_t>::max();
 }
 
-// How the current access was refused; nullopt: the signal has another cause.
+// How Linux refused the current access; nullopt if the signal has another cause.
 std::optional<AccessSignal> refusal(int signal, const siginfo_t& info) {
   if (signal == SIGSEGV && (info.si_code == SEGV_ACCERR || info.si_code == SEGV_MAPERR))
     return AccessSignal::segv;

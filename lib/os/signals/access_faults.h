@@ -28,7 +28,7 @@ using AccessFaultHook = bool (*)(const AccessFault&);
 // the application must see it in any case.
 enum class AccessSignal {
   segv,  // SIGSEGV: no access to the page, or no mapping
-  bus,   // SIGBUS with BUS_ADRERR
+  bus,   // SIGBUS with BUS_ADRERR: a userfaultfd that raises SIGBUS
 };
 
 // From now on, reads and writes in [start, end) that raise `signal` are offered to `hook` first.
@@ -38,9 +38,9 @@ enum class AccessSignal {
 void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessSignal signal,
                          AccessFaultHook hook);
 
-// From now on, threads that fault on a write to [start, end) sleep until thaw_writers(), and
-// then retry. Between the two calls the caller must keep the memory read-only. One freeze at a
-// time; the caller serializes. Threads must not block SIGSEGV or SIGBUS, as above. Throws
+// From now on, threads that fault on a write to [start, end) sleep until thaw_writers(), and then
+// retry. Between the two calls the caller must keep the memory read-only. One freeze at a time; the
+// caller serializes. As for claim_access_faults(), threads must not block SIGSEGV or SIGBUS. Throws
 // std::system_error.
 void freeze_writers(std::uintptr_t start, std::uintptr_t end);
 void thaw_writers();

@@ -18,9 +18,9 @@ namespace {
 // Written once, before the handlers are installed.
 bool (*installed_handler)(const FatalSignal&) = nullptr;
 
-// Bypasses the interposers: a child of vfork() would change what they remember for its parent.
-// Linux delivers the raised signal when the handler returns at the latest. A retry of the
-// instruction would not do: a signal that was sent does not recur.
+// Bypasses the interposers, in which a child of vfork() would change what they remember for its
+// parent. Linux delivers the raised signal at the latest when the handler returns. It is not enough
+// to retry the instruction, because a signal that was sent does not recur.
 void die_by(int signal) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -54,7 +54,7 @@ void catch_fatal_signals(bool (*handler)(const FatalSignal&)) {
 }
 
 AlternateStack::AlternateStack() {
-  // The frame of a signal is large if the processor has wide vector registers.
+  // The frame of a signal is large if the CPU has wide vector registers.
   bytes_ = std::max<std::size_t>(static_cast<std::size_t>(::sysconf(_SC_SIGSTKSZ)), 64 << 10);
   start_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start_ == MAP_FAILED) throw_errno(errno, "alternate signal stack");

@@ -14,9 +14,9 @@
 #include "os/process/interposer_hooks.h"
 #include "os/signals/kernel_signals.h"
 
-// Reserves a real-time signal of the process and returns it; -1: none is free. With 0 it takes the
-// highest one, and SIGRTMAX falls by one. The C library exports this function without a
-// declaration.
+// Reserves a real-time signal of the process and returns it, or -1 if none is free. If
+// `from_lowest` is 0 it takes the highest one, and SIGRTMAX falls by one. The C library exports
+// this function without a declaration.
 extern "C" int __libc_allocate_rtsig(int from_lowest) noexcept;
 
 namespace wherry::impl {
@@ -111,7 +111,8 @@ class RememberedAction {
   std::atomic<std::uint64_t> last_ = 0;
 };
 
-// A signal that this file takes, with its stand-in and the application's actions for both.
+// A signal that this file takes, its stand-in (the signal that Linux blocks in its place), and the
+// application's actions for both.
 struct TakenSignal {
   const int number;
   std::atomic<int> stand_in;  // written before the signals are taken, and not again
@@ -127,12 +128,12 @@ constinit TakenSignal taken_signals[] = {{SIGSEGV, SIGSTKFLT, {}, {}},
 
 constinit std::atomic<void (*)(int, siginfo_t*, ucontext_t*)> taken_by = nullptr;
 
-// The process that took the signals. A child of vfork() shares its memory; what the child requests
-// is not for this process. Handlers may run until the process ends, so the mark is never destroyed.
+// The process that took the signals. A child of vfork() shares its memory, but must not change its
+// actions. Handlers may run until the process ends, so the mark is never destroyed.
 constinit std::atomic<const ForkMark*> taken_here = nullptr;
 constinit std::atomic<pid_t> taken_in = 0;
 
-// The taken signal that has this number, or whose stand-in has it; null: it is neither.
+// Returns the taken signal that has this number, or whose stand-in has it; null if there is none.
 TakenSignal* find_taken(int signal) {
   for (TakenSignal& taken : taken_signals)
     if (signal == taken.number || signal == taken.stand_in.load(std::memory_order_relaxed))
@@ -157,8 +158,8 @@ std::array<int, 2 * std::size(taken_signals)> handled_signals() {
   return handled;
 }
 
-// Unlike SIGSTKFLT, no other signal is free in every process, so the C library gives one away. A
-// forked child inherits it.
+// SIGSTKFLT is the only signal that is free in every process, so the C library reserves the other
+// stand-in. A forked child inherits it.
 void reserve_stand_ins() {
   for (TakenSignal& taken : taken_signals) {
     if (taken.stand_in.load(std::memory_order_relaxed) != not_reserved) continue;
@@ -209,7 +210,7 @@ void install_current(int signal) {
   }
 }
 
-// For handlers of other signals, whose masks would really block a taken signal.
+// Changes the masks of other signals' handlers, which would really block a taken signal.
 void translate_masks_of_other_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -221,7 +222,7 @@ void translate_masks_of_other_handlers() {
   }
 }
 
-// On the first call no signal stands in for another yet.
+// On the first call the thread's mask has no stand-ins yet.
 void translate_mask_of_this_thread(bool first) {
   sigset_t set;
   sigemptyset(&set);
@@ -257,7 +258,7 @@ bool is_pending(int signal) {
 // Defers a signal that was sent to a thread that blocks it: it is delivered when the thread, or any
 // thread for one that was sent to the process, unblocks it.
 void put_off(siginfo_t info, int stand_in) {
-  // Linux queues a real-time signal as often as it is sent, but a pending SIGBUS only once.
+  // Linux queues a real-time stand-in as often as it is sent, but a pending SIGBUS only once.
   if (stand_in >= __SIGRTMIN && is_pending(stand_in)) return;
   const int saved_errno = errno;
   info.si_errno = put_off_mark;
@@ -330,8 +331,8 @@ void pass_on(int signal, siginfo_t* info, ucontext_t* context) {
   const bool is_fault = !can_wait(signal, *info);
   if (blocked && !is_fault) return put_off(*info, taken.stand_in);
 
-  // Linux does not deliver a fault, which cannot wait, to a handler if the thread blocks or ignores
-  // it.
+  // If a thread blocks or ignores the signal of a fault, Linux calls no handler and ends the
+  // process.
   const Action action = blocked ? Action{} : remembered(signal).take();
   if (action.is_ignored() && !is_fault) return;
   if (action.is_default() || action.is_ignored()) return die_by(signal, *info, *context);
@@ -390,10 +391,10 @@ bool has_our_handler(int signal) {
 
 }  // namespace
 
-// Before a child of vfork() executes a program it resets the signals that have handlers. Then its
-// faults would end it, so it sees the application's action while it has this file's handler, and
-// the default action, if the application has it, changes nothing. What else the child asks for is
-// Linux's, and not recorded for the parent.
+// Before a child of vfork() executes a program it resets the signals that have handlers. Without
+// this file's handler its faults would end it. So while it has that handler it is shown the
+// application's action, and if that is the default one, a reset to it changes nothing. Its other
+// requests go to Linux, and are not recorded for the parent.
 bool is_remembered(int signal) {
   if (!signals_are_taken() || find_taken(signal) == nullptr) return false;
   return !is_child_of_vfork() || has_our_handler(signal);

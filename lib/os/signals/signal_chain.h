@@ -40,20 +40,20 @@ void pass_on(int signal, siginfo_t* info, ucontext_t* context);
 // Translate between the masks that the application requests and those that Linux gets.
 std::uint64_t mask_for_kernel(std::uint64_t asked);
 std::uint64_t mask_for_application(std::uint64_t real);
-// The same for signals to unblock. A thread that blocked a taken signal before it was taken really
-// blocks it.
+// Translates a set of signals to unblock. A taken signal stays in the set beside its stand-in,
+// because a thread that blocked the signal before it was taken really blocks it.
 std::uint64_t mask_to_unblock(std::uint64_t asked);
-// The same for signals to wait for.
+// Adds the stand-ins to a set of signals to wait for.
 std::uint64_t mask_to_await(std::uint64_t asked);
 
-// Whether the action of this signal is recorded here instead of passed to Linux, in the calling
-// process.
+// Whether this file records the signal's action for the calling process instead of passing it to
+// Linux.
 bool is_remembered(int signal);
 // sigaction() for a recorded signal. Either pointer may be null.
 void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old);
 
-// Turns a received stand-in back into the deferred signal. A stand-in's signal that was sent as
-// such stays unchanged.
+// Turns a received stand-in back into the deferred signal. A stand-in that was itself sent stays
+// unchanged.
 void restore_signal(siginfo_t& info);
 
 }  // namespace wherry::impl

@@ -22,16 +22,16 @@ _GLOBAL = 1
 
 
 class Allocation:
-    """Managed memory as numpy sees it: bytes. The base of the arrays that use it, which keep it.
+    """Managed memory as numpy sees it: bytes. It is the base of the arrays that use and keep it.
 
-    The memory is freed with this object. When the interpreter exits it ends with the process, so
-    that threads and exit handlers can use arrays to the last.
+    The memory is freed with this object. When the interpreter exits, the process's end frees it, so
+    that threads and exit handlers can use arrays until then.
     """
 
     def __init__(self, nbytes: int) -> None:
         address = ctypes.c_size_t()
         with on_device():
-            # The library allocates no 0 bytes.
+            # The library does not allocate 0 bytes.
             library.cuMemAllocManaged(ctypes.byref(address), max(nbytes, 1), _GLOBAL)
         weakref.finalize(self, release, library.cuMemFree_v2, address.value).atexit = False
         self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1",
@@ -65,22 +65,22 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C") -> NDArray[Any]:
-    """The same as empty(), whose elements are zero."""
+    """Returns a new array like empty(), whose elements are zero."""
     return empty(shape, dtype, order)
 
 
 def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None,
          order: Literal["C", "F"] = "C") -> NDArray[Any]:
-    """Returns a new array whose elements are `fill_value`; by default of its type. See empty()."""
+    """Returns a new array like empty(), whose elements are `fill_value`; by default of its type."""
     array = empty(shape, np.asarray(fill_value).dtype if dtype is None else dtype, order)
     array[...] = fill_value
     return array
 
 
 def asarray(values: ArrayLike, dtype: DTypeLike = None) -> NDArray[Any]:
-    """Returns the values as an array in managed memory: themselves if they are one, else a copy.
+    """Returns the values as an array in managed memory: `values` itself if it is one, else a copy.
 
-    A copy keeps the order of the dimensions. Errors are those of empty().
+    A copy keeps the order of the dimensions. Raises the errors of empty().
     """
     source = np.asarray(values, dtype)
     if is_managed(source):

@@ -1,6 +1,6 @@
-"""Contexts and streams: most calls need a current context, and Python code has none of its own.
+"""Contexts and streams. Most calls need a current context, and Python code sets none by itself.
 
-The calling thread's current context is never changed.
+Outside of a call the calling thread's current context is never changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def device_count() -> int:
 def device_number(device: SupportsIndex) -> int:
     """Returns the number of a device that a caller has named.
 
-    Raises ValueError if no device can have that number, and TypeError if it is none.
+    Raises ValueError if no device can have that number, and TypeError if it is not an integer.
     """
     number = operator.index(device)
     if not 0 <= number < 1 << 31:
@@ -42,8 +42,7 @@ def device_number(device: SupportsIndex) -> int:
     return number
 
 
-# A primary context stays the same for as long as one user holds it; this module holds it until the
-# process ends.
+# A primary context stays the same while it has a user. This module is one until the process ends.
 @functools.lru_cache(maxsize=None)
 def _primary_context(device: int) -> c_void_p:
     if device >= device_count():
@@ -58,7 +57,7 @@ def _primary_context(device: int) -> c_void_p:
 def on_device(device: int = 0) -> Iterator[None]:
     """Makes the device's primary context current.
 
-    Managed memory belongs to no context: for calls that only need some context device 0 does.
+    Managed memory belongs to no context: device 0 serves calls that only need any context.
     """
     start()
     library.cuCtxPushCurrent_v2(_primary_context(device))
@@ -80,7 +79,7 @@ class Stream:
             library.cuStreamCreate(ctypes.byref(handle), _NON_BLOCKING)
         #: The CUstream, as a number.
         self.handle: int = handle.value or 0
-        # Work that was submitted still finishes. When the process ends, the stream ends with it.
+        # Submitted work still finishes. When the process ends, the stream ends with it.
         weakref.finalize(self, release, library.cuStreamDestroy_v2, self.handle).atexit = False
 
     def synchronize(self) -> None:
@@ -95,7 +94,7 @@ class Stream:
 
 
 def stream_handle(stream: Any) -> int | None:
-    """Returns the handle of a Stream, of an object with __cuda_stream__, or of a number."""
+    """Returns the handle of a Stream, an object with __cuda_stream__, or a number."""
     if stream is None:
         return None
     protocol = getattr(stream, "__cuda_stream__", None)
@@ -103,7 +102,7 @@ def stream_handle(stream: Any) -> int | None:
 
 
 def synchronize(device: SupportsIndex | None = None) -> None:
-    """Waits until all work that was submitted to the device has finished; by default, to all.
+    """Waits until all work that was submitted to the device has finished; by default all devices.
 
     Raises Error if a device has failed.
     """

@@ -6,13 +6,13 @@ from __future__ import annotations
 class Error(RuntimeError):
     """A call of the library failed.
 
-    Its text is "CALL: CUDA_ERROR_NAME (description)", and what to do, where that is known.
+    Its text is "CALL: CUDA_ERROR_NAME (description)", and advice what to do, where that is known.
     """
 
     __module__ = "wherry"
 
     def __init__(self, call: str, code: int, name: str, description: str, advice: str = "") -> None:
-        # All of them are arguments of the exception, so that it can be pickled.
+        # All attributes are arguments of the exception, so that it can be pickled.
         super().__init__(call, code, name, description, advice)
         #: The C function that failed.
         self.call = call

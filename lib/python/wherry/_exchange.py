@@ -48,9 +48,9 @@ class Managed:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         interface = dict(self.array.__array_interface__)
         address, read_only = interface["data"]
-        # The rule of the interface for arrays without elements.
+        # The interface demands the address 0 for arrays without elements.
         interface["data"] = (address if self.array.size > 0 else 0, read_only)
-        # Accesses need not wait for any stream.
+        # No stream: accesses need not wait for any stream.
         return interface | {"version": 3, "stream": None}
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -60,13 +60,13 @@ class Managed:
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """Returns a DLPack capsule, which keeps the array until its consumer has freed it.
 
-        All work on the memory is visible at once, so that no stream has to wait. Raises BufferError
-        if DLPack has no such arrays (read-only ones), or for another device or a copy.
+        All work on the memory is visible at once, so no stream has to wait. Raises BufferError if
+        the array is read-only, which DLPack does not support, or for another device or a copy.
         """
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("managed memory is shared as such: without a copy, as memory of "
                               f"the device {self.__dlpack_device__()}")
-        # numpy makes the capsule and its functions that free; only the device differs.
+        # numpy makes the capsule and the functions that free it; only the device is changed.
         capsule = self.array.__dlpack__()
         tensor = _TensorHead.from_address(_capsule_pointer(capsule, b"dltensor"))
         tensor.device_type, tensor.device_id = self.__dlpack_device__()

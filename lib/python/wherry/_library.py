@@ -1,4 +1,4 @@
-"""libwherry.so: its functions with the types of their parameters. Each raises Error when it fails.
+"""libwherry.so: its functions with their parameters' types. Each raises Error if it fails.
 
 Every function may be called from any thread.
 """
@@ -89,7 +89,7 @@ def _text(function: Any, code: int) -> str | None:
 
 
 def error(call: str, code: int, advice: str = "") -> Error:
-    """Returns the exception of a CUresult that is no success."""
+    """Returns the exception for a CUresult other than CUDA_SUCCESS."""
     if code == NOT_INITIALIZED and os.getpid() != _loaded_by:
         advice = ("a child made by fork() cannot use managed memory; start processes with the "
                   "method 'spawn' of multiprocessing")
@@ -111,7 +111,7 @@ for _name, _types in _PARAMETERS.items():
 
 
 def release(function: Any, handle: int) -> None:
-    """Calls a function that frees something. In a child made by fork() there is nothing to free."""
+    """Calls a function that frees an object. Does nothing in a child made by fork()."""
     try:
         function(handle)
     except Error as failure:

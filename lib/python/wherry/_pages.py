@@ -1,4 +1,4 @@
-"""Pages of arrays: advice, prefetches, where they are and why."""
+"""Pages of arrays: advice, prefetches, and the place of pages with its reason."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NOT_SUCH_MEMORY = (1, 101)  # CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVI
 class Advice(enum.IntEnum):
     """How the program uses memory. docs/semantics.md says what follows from each."""
 
-    #: It is mostly read: each processor that reads it gets a copy; a write leaves one.
+    #: The memory is mostly read: each processor that reads it gets a copy; a write leaves one.
     SET_READ_MOSTLY = 1
     UNSET_READ_MOSTLY = 2
-    #: It should be in this processor's memory. It does not move at once.
+    #: The memory should be in this processor's memory. It does not move at once.
     SET_PREFERRED_LOCATION = 3
     UNSET_PREFERRED_LOCATION = 4
-    #: This processor uses it, wherever it is.
+    #: This processor uses the memory, wherever it is.
     SET_ACCESSED_BY = 5
     UNSET_ACCESSED_BY = 6
 
@@ -46,9 +46,9 @@ class Extent(NamedTuple):
     #: The first byte and the end, counted from the array's lowest address.
     start: int
     stop: int
-    #: The processors whose memory has a copy. None: no processor has accessed the pages yet.
+    #: The processors whose memory has a copy. Empty if no processor has accessed the pages yet.
     holders: tuple[Processor, ...]
-    #: The NUMA node of the first copy, as Linux says; -1: there is none.
+    #: The NUMA node of the first copy, as Linux says; -1 if there is no copy.
     node: int
 
     @property
@@ -78,13 +78,13 @@ def is_managed(array: NDArray[Any]) -> bool:
 
 
 def _lowest_address(array: NDArray[Any]) -> int:
-    # Negative strides lead down from the first element.
+    # Negative strides lead from the first element to lower addresses.
     return array.ctypes.data + sum((count - 1) * stride for stride, count
                                    in zip(array.strides, array.shape) if stride < 0)
 
 
 def pieces(array: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Yields (address, bytes) of consecutive memory, which together overlap the pages that the
+    """Yields (address, bytes) of pieces of memory, which together overlap the pages that the
     elements overlap, and no others. If no gap between elements has a page, this is one piece.
     """
     _require_array(array)
@@ -106,7 +106,7 @@ def pieces(array: NDArray[Any]) -> Iterator[tuple[int, int]]:
 
 @contextlib.contextmanager
 def _errors_about(array: NDArray[Any]) -> Iterator[None]:
-    """Adds to an error that the array is not managed, if that is so."""
+    """Adds to an error that the array is not in managed memory, if it is not."""
     try:
         yield
     except Error as failure:
@@ -128,13 +128,13 @@ def advise(array: NDArray[Any], advice: Advice | str, place: Place | None = None
     """Tells how the program will use the pages that the elements overlap. Contents never change.
 
     advice: an Advice, or its name ("set_read_mostly").
-    place: the processor that is meant: for a preferred location a device, HOST or a HostNode; for
-    accessed-by a device or HOST. Other advice needs none.
+    place: the processor that is meant. For a preferred location it is a device, HOST or a HostNode;
+    for accessed-by a device or HOST. Other advice needs no place.
 
-    Of a view with gaps, only pages with elements are meant. Ordinary arrays can be advised if
-    there is a coherent device. Raises ValueError for an unknown advice, or a missing place; Error
-    with CUDA_ERROR_INVALID_VALUE for another array, or a node that does not exist, and with
-    CUDA_ERROR_INVALID_DEVICE for a device that does not exist. Any thread.
+    In a view with gaps, only pages with elements are meant. Ordinary arrays can be advised if there
+    is a coherent device. Raises ValueError for an unknown advice or a missing place; Error with
+    CUDA_ERROR_INVALID_VALUE for any other array, or a node that does not exist, and with
+    CUDA_ERROR_INVALID_DEVICE for a device that does not exist. Any thread may call it.
     """
     advice = _advice(advice)
     if place is None and advice not in _NEEDS_NO_PLACE:
@@ -148,17 +148,17 @@ def advise(array: NDArray[Any], advice: Advice | str, place: Place | None = None
 def prefetch(array: NDArray[Any], place: Place, stream: Any = None) -> None:
     """Moves the pages that the elements overlap to a place, ahead of their use.
 
-    Returns at once; synchronize() waits for it. The array can be used meanwhile.
+    Returns at once; synchronize() waits for the move. The array can be used meanwhile.
 
     place: a device, HOST or a HostNode.
-    stream: the prefetch begins when earlier work of this stream has finished: a Stream, an object
-    with __cuda_stream__, or the number of a CUstream. None: the default stream of the device, or of
-    device 0 if the place is the host.
+    stream: the prefetch begins when earlier work of this stream has finished. It is a Stream, an
+    object with __cuda_stream__, or the number of a CUstream. With None it is the default stream of
+    the device, or of device 0 if the place is the host.
 
-    Of a view with gaps, only pages with elements are meant. Ordinary arrays can be prefetched to
-    coherent devices and back. Raises Error with CUDA_ERROR_INVALID_VALUE for another array, or a
+    In a view with gaps, only pages with elements are meant. Ordinary arrays can be prefetched to
+    coherent devices and back. Raises Error with CUDA_ERROR_INVALID_VALUE for any other array, or a
     node that does not exist, and with CUDA_ERROR_INVALID_DEVICE for a device that does not exist.
-    Any thread.
+    Any thread may call it.
     """
     where = location(place)
     handle = stream_handle(stream)
@@ -170,8 +170,8 @@ def prefetch(array: NDArray[Any], place: Place, stream: Any = None) -> None:
 def where(array: NDArray[Any]) -> list[Extent]:
     """Returns where the pages are that the elements overlap, without accessing them.
 
-    A page that moves at this moment is reported before or after the move. Raises Error with
-    CUDA_ERROR_INVALID_VALUE if the array is not in managed memory. Any thread.
+    A page that moves at this moment is reported at its old or its new place. Raises Error with
+    CUDA_ERROR_INVALID_VALUE if the array is not in managed memory. Any thread may call it.
     """
     start()
     found: list[Extent] = []
@@ -198,8 +198,9 @@ def _add_extents(found: list[Extent], address: int, nbytes: int, origin: int) ->
 def name(array: NDArray[Any], text: str) -> None:
     """Gives the array's memory a name, which reports on a trace use. It has no other effect.
 
-    text: 1 to 255 bytes of UTF-8. Raises Error with CUDA_ERROR_INVALID_VALUE for another text, or
-    if the array is not in managed memory, and ValueError if the text has a zero byte. Any thread.
+    text: 1 to 255 bytes of UTF-8. Raises Error with CUDA_ERROR_INVALID_VALUE for any other text, or
+    if the array is not in managed memory; ValueError if the text has a zero byte. Any thread may
+    call it.
     """
     if "\0" in text:
         raise ValueError("a name has no zero bytes")
@@ -212,14 +213,15 @@ def name(array: NDArray[Any], text: str) -> None:
 def explain(array: NDArray[Any]) -> str:
     """Returns why the page of the first element is where it is: its location, its advice and the
     latest decisions about it, as lines of text. Raises Error with CUDA_ERROR_INVALID_VALUE if the
-    array is not in managed memory. Any thread.
+    array is not in managed memory. Any thread may call it.
     """
     _require_array(array)
     start()
     needed = c_size_t()
     text = ctypes.create_string_buffer(1)
     with _errors_about(array):
-        # Decisions may be added between two calls.
+        # Decisions may be added between the call that gets the length and the one that gets the
+        # text.
         while needed.value == 0 or needed.value > len(text):
             text = ctypes.create_string_buffer(max(needed.value, 1))
             library.wherryDescribePage(array.ctypes.data, text, len(text), ctypes.byref(needed))

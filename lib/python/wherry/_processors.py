@@ -32,7 +32,7 @@ _USES_HOST_PAGE_TABLES = 100
 
 
 def location(place: Place) -> Location:
-    """Raises ValueError or TypeError if it is no place."""
+    """Raises ValueError or TypeError if `place` is not a place."""
     if isinstance(place, str):
         if place != HOST:
             raise ValueError(f"{place!r} is no place: a device's number, wherry.HOST or "
@@ -44,21 +44,21 @@ def location(place: Place) -> Location:
 
 
 def processors_of(mask: int) -> tuple[Processor, ...]:
-    """The processors of a mask of the C functions: bit 0 is the host, bit 1 + d device d."""
+    """Returns the processors of a C function's mask: bit 0 is the host, bit 1 + d device d."""
     return tuple(HOST if bit == 0 else bit - 1 for bit in range(_MAX_PROCESSORS) if mask >> bit & 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A device. It can be passed in the place of its number."""
+    """A device. It can be passed instead of its number."""
 
     number: int
     name: str
     #: The capacity of its memory, in bytes.
     total_memory: int
-    #: Threads of this program can count as the device: see attached().
+    #: Whether threads of this program can count as the device: see attached().
     coherent: bool
-    #: The process that runs its kernels; for a coherent device this one.
+    #: The process that runs its kernels; for a coherent device this process.
     process: int
 
     def __index__(self) -> int:
@@ -84,14 +84,14 @@ def _device(number: int) -> Device:
 
 
 def devices() -> list[Device]:
-    """Returns the devices, which WHERRY_DEVICES chooses. Starts the library."""
+    """Returns the devices that WHERRY_DEVICES chooses. Starts the library."""
     return [_device(number) for number in range(device_count())]
 
 
 class Stats(NamedTuple):
-    """Counters since the library was started; pages have 4096 bytes. docs/stats.md explains each.
+    """Counters since the library was started. A page has 4096 bytes. docs/stats.md explains each.
 
-    Those that may be None are counted for all processors together only.
+    Counters that may be None exist only for all processors together.
     """
 
     faults_missing: int
@@ -115,7 +115,7 @@ class Stats(NamedTuple):
 
 
 _TOTAL_ONLY = ("thrashing_detected", "throttled", "thrash_pinned", "thrash_unpinned")
-# Those that are not in wherryProcessorStats, but in an array of wherryStats.
+# Counters that are not in wherryProcessorStats, but in an array of wherryStats.
 _LATER = ("held",)
 _OF_EACH = tuple(name for name in Stats._fields if name not in _TOTAL_ONLY + _LATER)
 
@@ -140,7 +140,7 @@ class _Stats(ctypes.Structure):
 def stats(processor: SupportsIndex | Literal["host"] | None = None) -> Stats:
     """Returns the counters of all processors together, or of one. Starts the library.
 
-    Each counter is exact once the accesses that caused it have returned. Raises ValueError if there
+    Each counter is exact once the accesses that it counts have returned. Raises ValueError if there
     is no such processor.
     """
     start()

@@ -10,7 +10,7 @@ from typing import Iterator, Literal, Optional, SupportsIndex, Union
 from ._contexts import device_number, start
 from ._library import library
 
-#: For attached(): the coherent device on whose NUMA node the thread runs at each moment.
+#: For attached(): the thread counts as the coherent device on whose NUMA node it is running.
 BY_CPU: Literal["by_cpu"] = "by_cpu"
 
 _HOST = -1
@@ -52,7 +52,7 @@ def attached(to: Union[SupportsIndex, Literal["by_cpu"]]) -> Iterator[None]:
 
 
 def attached_to() -> Optional[int]:
-    """Returns the device that the calling thread counts as now; None: the host."""
+    """Returns the device that the calling thread counts as now; None means the host."""
     start()
     device = c_int()
     library.wherryThreadDevice(ctypes.byref(device), None)

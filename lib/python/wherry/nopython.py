@@ -18,9 +18,9 @@ from ctypes import CFUNCTYPE, c_int
 
 from ._library import library
 
-#: thread_attach(device): the thread counts as this coherent device, see wherryThreadAttach.
+#: thread_attach(device): the thread counts as this coherent device (wherryThreadAttach).
 thread_attach = CFUNCTYPE(c_int, c_int)(("wherryThreadAttach", library))
-#: thread_attach_by_cpu(): as the device on whose NUMA node it runs, see wherryThreadAttachByCpu.
+#: thread_attach_by_cpu(): it counts as the device of its NUMA node (wherryThreadAttachByCpu).
 thread_attach_by_cpu = CFUNCTYPE(c_int)(("wherryThreadAttachByCpu", library))
-#: thread_detach(): the thread counts as the host again, see wherryThreadDetach.
+#: thread_detach(): the thread counts as the host again (wherryThreadDetach).
 thread_detach = CFUNCTYPE(c_int)(("wherryThreadDetach", library))

@@ -31,17 +31,17 @@ struct Access {
 struct Accesses {
   std::vector<Access> all;                // in any order
   std::vector<std::string> names = {""};  // of threads; the first is that of threads without one
-  std::uint64_t end_ns = 0;               // when recording ended; 0: with the last access
+  std::uint64_t end_ns = 0;               // when recording ended; 0 for the last access
   std::uint64_t left_out = 0;             // records without an address of the program
 };
 
-// Accesses, or the first line that is wrong.
+// The accesses, or the error at the first wrong line.
 using SourceResult = std::variant<Accesses, tool::TextError>;
 
 struct SourceSettings {
-  // A power of two of pages: what an access without a number of bytes is to.
+  // The size of an access without a number of bytes: a power of two of pages.
   std::uint64_t page_bytes = 0;
-  int devices_max = 0;  // the file names no further devices
+  int devices_max = 0;  // the file may name no more devices
 };
 
 // Reads the stream up to its end. Throws std::bad_alloc.
@@ -57,7 +57,7 @@ SourceResult unless_malformed(const Read& read) {
   }
 }
 
-// The whole page of this size around the address.
+// An access to the whole page of page_bytes around the address.
 inline Access page_access(std::uint64_t address, const SourceSettings& settings) {
   return {.address = address & ~(settings.page_bytes - 1), .bytes = settings.page_bytes};
 }

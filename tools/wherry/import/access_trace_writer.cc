@@ -21,9 +21,10 @@ using impl::Processor;
 using impl::TraceBytes;
 using impl::TraceEvent;
 
-// Times of other tools begin anywhere. No time is 0, which would mean that there is none.
+// Recording begins at this time, because other tools' times begin anywhere. Not 0, which means that
+// there is no time.
 constexpr std::uint64_t start_ns = 1'000'000'000;
-// Of the first access: what ends when recording begins does not count as a part of the run.
+// The first access is later, because a replay does not count what ends when recording begins.
 constexpr std::uint64_t first_ns = start_ns + 1000;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
@@ -77,7 +78,7 @@ class Writer {
     return first_ns + (source_ns - accesses_.all.front().time_ns);
   }
 
-  // Its name is its address in the source, by which a user finds it there.
+  // The range's name is its address in the imported program, by which a user finds it there.
   void add_range(const SyntheticArena::Range& range) {
     const std::uint64_t bytes = range.pages * impl::page_size;
     const auto& ranges = arena_.ranges();

@@ -1,8 +1,8 @@
 // Writes accesses as a trace (trace/trace_chunks.h) that `wherry trace` and `wherry replay` read.
 //
-// Each page of an access is a fault of the processor, without a duration: only a replay knows which
-// of them are faults under its policy. Besides, the trace has what happens to a page that no policy
-// moves: it is created where it is accessed first, and other processors map it there.
+// Each page of an access becomes a fault of the processor, without a duration: only a replay knows
+// which accesses fault under its policy. Besides, the trace has what happens to a page that no
+// policy moves: it is created where it is accessed first, and other processors map it there.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ImportedCounts {
 // Receives the file piece by piece. Returns false if no more can be written.
 using PutTrace = std::function<bool(const impl::TraceBytes&)>;
 
-// Sorts the accesses by time. Requires: there is one, and all have processors of the machine.
+// Sorts the accesses by time. Requires: there is one, and each has a processor of the machine.
 // Throws std::bad_alloc.
 ImportedCounts write_access_trace(Accesses& accesses, const ImportedMachine& machine,
                                   const PutTrace& put);

@@ -16,7 +16,7 @@ using tool::fail;
 using tool::LineReader;
 using tool::quote;
 
-// Larger ones would fill the trace with pages that nobody accessed.
+// Larger accesses would fill the trace with pages that nobody accessed.
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 30;
 
 enum class Column {

@@ -65,7 +65,7 @@ class DamonReader {
   }
 
  private:
-  // Returns false if the line is no such value.
+  // Returns false if the line is no value of a known name.
   bool take(std::string_view name, std::string_view value) {
     if (name == "base_time_absolute") {
       end_snapshot();
@@ -118,7 +118,7 @@ class DamonReader {
   void add(std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t page = settings_.page_bytes;
     const std::uint64_t first = begin / page, last = (end - 1) / page;
-    // By multiples, so that snapshots with other regions have the same pages.
+    // Takes multiples of the stride, so that snapshots with other regions have the same pages.
     const std::uint64_t stride = std::bit_ceil((last - first) / damon_pages_max + 1);
     const std::uint64_t multiple = (first + stride - 1) / stride * stride;
     for (std::uint64_t i = multiple > last ? first : multiple; i <= last; i += stride) {
@@ -129,7 +129,7 @@ class DamonReader {
     }
   }
 
-  // Spreads its accesses over its time.
+  // Spreads the snapshot's accesses over its time.
   void end_snapshot() {
     const std::uint64_t count = accesses_.all.size() - first_;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -152,8 +152,8 @@ class DamonReader {
   LineReader lines_;
   const SourceSettings& settings_;
   Accesses accesses_;
-  std::uint64_t base_ns_ = 0;  // of the record
-  // Of the snapshot.
+  std::uint64_t base_ns_ = 0;  // where the record's times begin
+  // The snapshot's time.
   std::uint64_t begin_ns_ = 0;
   std::uint64_t end_ns_ = 0;
   bool is_timed_ = false;

@@ -42,7 +42,7 @@ std::optional<std::uint64_t> perf_time_of(std::string_view word) {
   return decimal_ns(word.substr(0, word.size() - 1), second_ns);
 }
 
-// What the event, or the sample's source of data behind it, says.
+// Whether it was a read or a write, as the event's name or the data_src behind it says.
 EventAccess kind_of(std::string_view event_and_rest) {
   const auto says = [&](std::string_view word) {
     return event_and_rest.find(word) != std::string_view::npos;
@@ -52,7 +52,7 @@ EventAccess kind_of(std::string_view event_and_rest) {
   return says("store") ? EventAccess::write : says("load") ? EventAccess::read : EventAccess::none;
 }
 
-// What perf prints behind the address of an instruction, and of nothing else.
+// Whether the word is what perf prints only behind the address of an instruction.
 bool is_symbol(std::string_view word) {
   return word == "[unknown]" || word.find("+0x") != std::string_view::npos;
 }
@@ -145,7 +145,7 @@ class PerfReader {
   }
 
   void take_raw(std::string_view line) {
-    // With the option -x the fields have commas, or other letters, between them.
+    // With perf's option -x, commas or other letters separate the fields.
     std::string spaced(line);
     std::ranges::replace(spaced, ',', ' ');
     const std::vector<std::string_view> words = words_of(spaced);
@@ -161,7 +161,7 @@ class PerfReader {
       if (!value) fail(lines_.number(), fmt::format("{}: {} is no number", name, quote(word)));
       return *value;
     };
-    // perf writes the first address with "0x016%x", which was to be "0x%016x".
+    // perf prints the first address in a wrong format, "0x016%x" for "0x%016x".
     const bool is_first_address = word_of("ADDR").starts_with("0x016");
     constexpr std::uint64_t load = 2, store = 4;  // bits of perf_mem_data_src.mem_op
     Access access;

@@ -11,7 +11,8 @@
 //     # PID, TID, IP, ADDR, LOCAL WEIGHT, DSRC, SYMBOL
 //     4712  4713 0x000000401136 0x7f938d7e1040     7 0x5080144 /usr/bin/cg:multiply
 //
-// Samples without an address, and of the kernel's addresses, are left out. A process is a space.
+// Samples without an address, and of the kernel's addresses, are left out. Each process is an
+// Access::space.
 #pragma once
 
 #include "import/access_source.h"

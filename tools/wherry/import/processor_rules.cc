@@ -11,7 +11,7 @@
 namespace wherry::importing {
 namespace {
 
-// The number of the first rule for the thread; rules.size(): there is none.
+// The number of the first rule for the thread; rules.size() if there is none.
 std::size_t rule_of(std::uint32_t thread, const std::string& name,
                     const std::vector<ProcessorRule>& rules) {
   const auto matches = [](const std::string& pattern, const std::string& text) {

@@ -1,4 +1,4 @@
-// Which processor a thread of the imported run stands for.
+// Rules that give each thread of an imported run a processor.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wherry::importing {
 
-// "host", "dev0" or a number, which is 0 for the host and 1 + d for device d. Nothing: it is none
+// "host", "dev0" or a number, which is 0 for the host and 1 + d for device d. Nullopt if it is none
 // of these.
 std::optional<int> processor_of(std::string_view text);
 
@@ -23,7 +23,7 @@ struct ProcessorRule {
   std::string thread;
   int processor = 0;
 };
-// A string: one line with the error.
+// Returns the rule, or the error.
 std::variant<ProcessorRule, std::string> parse_rule(const std::string& text);
 
 // Gives each access a processor: that of the first rule for its thread; without a rule the one that

@@ -8,7 +8,7 @@ namespace wherry::importing {
 SyntheticArena::SyntheticArena(std::span<const Access> accesses) {
   for (const Access& access : accesses) {
     const SourcePages pages = pages_of(access);
-    // Most accesses are near the one before.
+    // A shortcut, because most accesses are near the one before.
     if (!ranges_.empty() && ranges_.back().space == access.space &&
         pages.first >= ranges_.back().first_page &&
         pages.end <= ranges_.back().first_page + ranges_.back().pages)

@@ -31,9 +31,9 @@ class SyntheticArena {
   explicit SyntheticArena(std::span<const Access> accesses);
 
   std::uint64_t bytes() const { return bytes_; }  // whole blocks
-  // By space and address.
+  // Ordered by space and address.
   const std::vector<Range>& ranges() const { return ranges_; }
-  // Where the first byte of the access is. Requires: the constructor was given this access.
+  // The place of the access's first byte. Requires: the constructor was given this access.
   std::uint64_t address_of(const Access& access) const;
 
  private:

@@ -11,8 +11,8 @@ namespace wherry::importing {
 inline constexpr std::uint64_t time_max_ns = std::uint64_t{1} << 62;
 
 // The nanoseconds of a decimal number of units of so many nanoseconds each: "0.25" of 1'000'000 are
-// 250'000. Exact; parts of a nanosecond are dropped. Nothing: it is no such number, or is more
-// than time_max_ns.
+// 250'000. Exact; parts of a nanosecond are dropped. Nullopt if it is no such number, or more than
+// time_max_ns.
 std::optional<std::uint64_t> decimal_ns(std::string_view number, std::uint64_t unit_ns);
 
 }  // namespace wherry::importing

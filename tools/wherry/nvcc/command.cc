@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// CMake takes a compiler for nvcc only if it prints what nvcc calls itself.
+// CMake recognizes nvcc by its own name for itself in the version, so this text contains it.
 constexpr const char* version_text =
     "wherry nvcc: compiles CUDA C++ for the devices of Wherry, in the place of\n"
     "nvcc: NVIDIA (R) Cuda compiler driver\n"
@@ -100,8 +100,8 @@ class Driver {
     return fs::path(name).replace_extension(".o");
   }
 
-  // As nvcc prints them: CMake learns from these lines what to link. It refuses a toolkit that
-  // names no folder with a device library, although nothing needs one here.
+  // Prints the folders as nvcc does: CMake learns from these lines what to link. It refuses a
+  // toolkit that names no folder with a device library, so one is named although Wherry needs none.
   void print_places() const {
     const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
     const std::string top = bin.parent_path();
@@ -133,15 +133,17 @@ class Driver {
   Words include_flags() const {
     const std::string base = installation_.include / "wherry";
     Words flags{"-isystem", base + "/cuda", "-isystem", base};
-    // The compiler looks there in any case, and must do so after the folders of the C++ library.
+    // The compiler searches /usr/include in any case, and must do so after the C++ library's
+    // folders.
     if (installation_.include != "/usr/include")
       flags.insert(flags.end(), {"-isystem", installation_.include});
     return flags;
   }
 
-  // Only preprocesses: the compiler also writes the files of -MD.
+  // The command that preprocesses the input, and writes the dependency file of -MD.
   Words preprocess_command(const NvccInput& input, const std::string& object) const {
-    // That of the devices' compute capability, 9.0; before the options, which may undefine it.
+    // The macro for compute capability 9.0, which the devices have. The options that follow may
+    // undefine it.
     Words words{options_.compiler, "-D__CUDA_ARCH__=900"};
     const Words options = command({&options_.preprocessing, &options_.common});
     words.insert(words.end(), options.begin() + 1, options.end());
@@ -165,7 +167,7 @@ class Driver {
     if (writes_dependencies && !names_target) words.insert(words.end(), {"-MT", object});
     if (writes_dependencies && !names_file)
       words.insert(words.end(), {"-MF", fs::path(object).replace_extension(".d")});
-    // Defines optimization's macros as the compilation will.
+    // Defines the macros of optimization, as the compilation will.
     if (options_.optimized) words.emplace_back("-O");
     words.push_back(input.path);
     return words;
@@ -212,13 +214,13 @@ class Driver {
   int compile_rewritten(const std::string& rewritten, const std::string& object) {
     Words words = command({&options_.compiling, &options_.common});
     words.push_back("-std=" + options_.standard);
-    // Without debugging, -O0 is for code of the host only, and kernels are optimized.
+    // nvcc applies -O0 to host code only, so without -g kernels are optimized in spite of it.
     const bool debugs = std::ranges::find(options_.compiling, "-g") != options_.compiling.end();
     const bool has_level = std::ranges::any_of(options_.compiling, [&](const auto& word) {
       return word.starts_with("-O") && (debugs || word != "-O0");
     });
     if (options_.optimized && !has_level) words.emplace_back("-O3");
-    // CUDA has neither errno of functions nor traps of operations, which keep loops from being
+    // In CUDA, functions set no errno and operations do not trap. Both keep loops from being
     // vectorized.
     for (const char* each : {"-fno-math-errno", "-fno-trapping-math", "-Wno-unknown-pragmas"})
       words.emplace_back(each);

@@ -19,8 +19,8 @@ bool takes_group(std::string_view word) {
                           "__typeof__", "typeof", "noexcept", "explicit", "requires"});
 }
 
-// What waits for other threads, and what asks which thread runs: the functions of
-// wherry/detail/kernel_code.h behind all others.
+// Functions that wait for other threads, and that ask which thread runs. All others that do so call
+// these of wherry/detail/kernel_code.h.
 constexpr std::array waiting = {"wherryBlockBarrier", "wherryWarpBarrier", "wherryWarpExchange",
                                 "wherryTileBarrier", "wherryActiveLanes"};
 constexpr std::array asking = {"wherryThisThread"};
@@ -111,7 +111,7 @@ std::size_t DeviceCode::begin_of_declaration(std::size_t i) const {
 }
 
 void DeviceCode::look_at_marker(std::size_t i) {
-  // The last word of a declaration's markers decides.
+  // The last marker of a declaration decides what it is.
   DeviceFunction function;
   std::size_t at = i + 1;
   const bool is_lambda_head =
@@ -141,7 +141,7 @@ void DeviceCode::look_at_marker(std::size_t i) {
   }
   const std::size_t begin = begin_of_declaration(i);
   for (std::size_t j = begin; j < i; ++j)
-    if (is_marker(tokens_.text(j))) return;  // the first marker of the declaration looks at all
+    if (is_marker(tokens_.text(j))) return;  // the call for the first marker looks at all
   function.begin = begin;
   function.in_class = !scopes_.empty();
   function.owner = class_around();
@@ -183,7 +183,7 @@ void DeviceCode::look_at_marker(std::size_t i) {
   }
 }
 
-// The { of the body after the parameters; 0: it is only declared.
+// The { of the body after the parameters; 0 if the function is only declared.
 std::size_t DeviceCode::find_body(std::size_t i) const {
   for (; i < tokens_.size(); ++i) {
     if (tokens_[i].kind == Token::Kind::directive) continue;
@@ -266,7 +266,7 @@ void DeviceCode::add_launch(std::size_t i) {
   launches_.push_back(launch);
 }
 
-// nvcc also takes << < and >> >, which formatters make of the brackets of a launch.
+// nvcc also accepts << < and >> >, into which formatters split the brackets of a launch.
 bool DeviceCode::is_spaced(std::size_t i, char bracket) const {
   const std::string two(2, bracket);
   return tokens_.are_adjacent(i, two) && !tokens_.are_adjacent(i, two + bracket) &&
@@ -307,20 +307,20 @@ void DeviceCode::collect_names(const DeviceFunction& function, Names& names) con
   }
 }
 
-// Whether code with these names may call the function: a member by a call, others also through a
+// Whether code with these names may call the function: a member by its name, others also through a
 // pointer.
 bool DeviceCode::is_reached(const DeviceFunction& function, const Names& names) const {
   if (function.is_kernel) return false;
   if (!function.is_anonymous)
     return (function.in_class ? names.called : names.all).contains(function.name);
-  // A lambda, or an object of the class, comes as an argument whose type is a parameter of the
-  // kernel, or is named.
+  // A lambda, or an object of the class, is an argument whose type is a template parameter of the
+  // kernel, or has a name.
   if (names.has_parameters) return true;
   if (function.is_lambda) return false;
   return function.owner.empty() || names.all.contains(function.owner);
 }
 
-// The name of the class whose { was the last that is still open.
+// The name of the innermost class that is still open.
 std::string_view DeviceCode::class_around() const {
   if (scopes_.empty()) return {};
   for (std::size_t i = scopes_.back(); i-- > 0;) {
@@ -340,7 +340,7 @@ KernelNeeds DeviceCode::needs_of(const DeviceFunction& kernel,
   Names names;
   names.has_parameters = tokens_.is(kernel.begin, "template");
   collect_names(kernel, names);
-  // It uses its own index without asking for it.
+  // A kernel has its own index as a parameter and need not ask for it.
   names.all.erase("threadIdx");
   for (const std::string_view word : without) {
     names.all.erase(word);
@@ -354,7 +354,7 @@ KernelNeeds DeviceCode::needs_of_names(Names names) const {
   std::vector<bool> is_seen(functions_.size());
   for (bool is_new = true; is_new;) {
     is_new = false;
-    // Pointers to functions are often in variables.
+    // A variable may contain pointers to functions, which its initializer names.
     for (const DeviceVariable& variable : variables_) {
       const std::string_view name = tokens_.text(variable.end - 1);
       if (variable.is_shared || !names.all.contains(name)) continue;
@@ -373,7 +373,7 @@ KernelNeeds DeviceCode::needs_of_names(Names names) const {
           function.is_anonymous || std::ranges::any_of(functions_, [&](const DeviceFunction& each) {
             return each.name == function.name && each.body_open != 0;
           });
-      // In another file: it may do everything.
+      // A function in another file may do everything.
       if (!is_defined) needs.waits = needs.thread_index = true;
     }
   }

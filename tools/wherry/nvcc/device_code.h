@@ -1,6 +1,6 @@
-// What the CUDA parts of a translation unit are: its functions for devices, kernels, variables and
-// launches, and what each kernel may do through the functions that it calls. Found by tokens; types
-// are not known. Where names are ambiguous, the answer is the one that is correct in each case.
+// Finds the CUDA parts of a translation unit: its functions for devices, kernels, variables and
+// launches, and what each kernel may do through the functions that it calls. Looks at tokens; types
+// are not known. Where a name is ambiguous, the answer is correct for each meaning of it.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +26,15 @@ struct DeviceFunction {
   std::size_t begin = 0;         // of the declaration
   std::size_t name_at = 0;       // the first token of the name
   std::size_t params_open = 0;   // the ( of the parameters
-  std::size_t params_close = 0;  // its )
-  std::size_t body_open = 0;     // the {; 0: only declared
+  std::size_t params_close = 0;  // the ) of the parameters
+  std::size_t body_open = 0;     // the {; 0 if it is only declared
   std::size_t body_close = 0;
   bool in_class = false;  // declared inside a class or a function
 };
 
 // A variable with __device__, __constant__, __managed__ or __shared__.
 struct DeviceVariable {
-  std::size_t marker = 0;  // the last of these words
+  std::size_t marker = 0;  // the token of the last of these words
   std::size_t begin = 0;   // of the declaration
   std::size_t end = 0;     // the token after the declarator: one of ; = [ { ,
   bool is_shared = false;
@@ -62,7 +62,7 @@ class DeviceCode {
   const std::vector<DeviceFunction>& functions() const { return functions_; }
   const std::vector<DeviceVariable>& variables() const { return variables_; }
   const std::vector<Launch>& launches() const { return launches_; }
-  // Of a function that is a kernel with a body. `without`: functions that count as doing nothing.
+  // Requires: the kernel has a body. `without`: functions that count as doing nothing.
   KernelNeeds needs_of(const DeviceFunction& kernel,
                        std::initializer_list<std::string_view> without = {}) const;
   // "file:line: error: ..." for each thing that cannot be compiled for Wherry.
@@ -83,7 +83,7 @@ class DeviceCode {
   bool is_at_namespace_scope(std::size_t i) const;
   void refuse(std::size_t i, const std::string& what);
   struct Names {
-    // Of a kernel that is a template: it may use any class.
+    // Whether the kernel is a template, so that it may use any class.
     bool has_parameters = false;
     std::set<std::string_view> all;
     std::set<std::string_view> called;  // those before a ( or template arguments

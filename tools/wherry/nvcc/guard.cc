@@ -15,7 +15,7 @@ std::optional<Guard> find_guard(const Tokens& tokens, const DeviceCode& code,
     if (!declaration) return std::nullopt;
     for (const Declarator& each : declaration->declarators) {
       const bool has_value = each.initializer.begin != each.initializer.end;
-      // Threads that stay out do not even compute it.
+      // Threads that the guard keeps out do not run the body, so its values must be pure.
       if (!each.is_simple || (has_value && !body.is_pure(each.initializer, false)))
         return std::nullopt;
       if (has_value) {
@@ -37,13 +37,13 @@ std::optional<Guard> find_guard(const Tokens& tokens, const DeviceCode& code,
   std::size_t then = tokens.skip_directives(guard.condition.end + 1);
   if (tokens.is(then, "{")) ++then;
   guard.returns = tokens.is(then, "return") && tokens.is(then + 1, ";");
-  // Nothing may follow a body in braces.
+  // No statement may follow a body in braces.
   const std::size_t end = tokens.skip_directives(body.end_of_statement(i));
   if (!guard.returns && end != kernel.body_close) return std::nullopt;
   if (guard.returns && tokens.is(end - 1, "}") && !tokens.is(then + 2, "}")) return std::nullopt;
   for (std::size_t j = i; j < end; ++j)
     if (tokens.is(j, "else") && body.end_of_statement(i) > j && !guard.returns) {
-      // An else of an inner if is harmless, but which one it is takes more to see.
+      // An else of an inner if is harmless; one after the first statement may be the guard's own.
       const std::size_t first = tokens.skip_directives(guard.condition.end + 1);
       if (j >= body.end_of_statement(first)) return std::nullopt;
     }

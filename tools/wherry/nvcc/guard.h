@@ -1,6 +1,6 @@
 // The condition around a kernel's body that keeps threads beyond the data out: if (i < n) {...}, or
-// if (i >= n) return;. The loop over a row of threads asks the condition first, and runs the
-// threads for which it holds without it. Otherwise compilers do not see that neighbouring threads
+// if (i >= n) return;. The loop over a row of threads evaluates the condition first, and runs the
+// body without it for the threads that pass. With it compilers do not see that neighbouring threads
 // use neighbouring elements.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace wherry::tool {
 struct Guard {
   // The condition's tokens, inside its parentheses.
   Part condition;
-  bool returns = false;  // threads for which the condition holds end
-  // Computes the condition: the declarations before it, in one line.
+  bool returns = false;  // threads for which the condition holds return
+  // The declarations that the condition needs, in one line.
   std::string declarations;
 };
 
-// Nothing: the kernel has none, or one that reads memory.
+// Returns nullopt if the kernel has no guard, or one that reads memory.
 std::optional<Guard> find_guard(const Tokens& tokens, const DeviceCode& code,
                                 const DeviceFunction& kernel);
 

@@ -1,4 +1,4 @@
-// A comparison with several words.
+// Whether a word is one of several.
 #pragma once
 
 #include <algorithm>

@@ -76,8 +76,7 @@ void KernelBody::read_names() {
     parameters_.push_back(parameter);
 }
 
-// The ( or , at i is before an argument: whether the call may be of a function that takes
-// references.
+// The ( or , at i is before an argument. Whether the called function may take references.
 bool KernelBody::may_change_arguments(std::size_t i) const {
   while (i > kernel_.body_open && !tokens_.is(i, "(")) {
     if (is_one_of(tokens_.text(i), {";", "{", "}"})) return false;
@@ -90,7 +89,7 @@ bool KernelBody::may_change_arguments(std::size_t i) const {
   const std::string_view name = tokens_.text(callee);
   if (is_one_of(name, {"swap", "exchange"})) return true;
   for (std::size_t j = kernel_.params_open; j < kernel_.params_close; ++j)
-    if (tokens_.is(j, name)) return true;  // an object that is called
+    if (tokens_.is(j, name)) return true;  // a parameter is called
   return std::ranges::any_of(code_.functions(), [&](const DeviceFunction& each) {
     return each.name == name && !each.is_kernel &&
            tokens_.in_one_line(each.params_open, each.params_close).find('&') != std::string::npos;
@@ -186,7 +185,7 @@ bool KernelBody::is_pure_token(std::size_t i, const Part& part, bool uniform) co
   const bool is_known = known_.contains(std::string(word));
   if (is_known) return !uniform || !thread_dependent_.contains(std::string(word));
   if (declared_.contains(std::string(word))) return false;
-  // A parameter, or a constant of the program: it is no variable of this kernel.
+  // The word is a parameter or a constant of the program, no variable of this kernel.
   return !modified_.contains(word);
 }
 
@@ -229,7 +228,6 @@ std::optional<Declaration> KernelBody::read_declaration(const Part& part) const 
     while (is_one_of(tokens_.text(i), {"*", "&", "const", "__restrict__", "__restrict"})) {
       if (tokens_.is(i, "*")) declarator.type += "*", declaration.has_plain_type = true;
       if (tokens_.is(i, "&")) declarator.is_simple = false;
-      // A pointer to const.
       ++i;
     }
     if (!tokens_.is_identifier(i)) return std::nullopt;
@@ -265,7 +263,7 @@ std::optional<Declaration> KernelBody::read_declaration(const Part& part) const 
   return declaration;
 }
 
-// Of the template arguments that static_cast and the like have.
+// The end of the template arguments of a static_cast or reinterpret_cast; else 0.
 std::size_t KernelBody::template_end(std::size_t i) const {
   return tokens_.is(i - 1, "static_cast") || tokens_.is(i - 1, "reinterpret_cast")
              ? tokens_.closing_angle(i)
@@ -279,7 +277,7 @@ bool KernelBody::is_template_type(std::string_view word) const {
   return false;
 }
 
-// Names that are declared more than once in the body are not analysed.
+// Whether the body declares the name more than once. Such names are not analysed.
 bool KernelBody::is_declared_twice(const std::string& name) const {
   int times = 0;
   for (std::size_t i = kernel_.body_open; i < kernel_.body_close; ++i)

@@ -1,6 +1,6 @@
 // The body of a kernel, statement by statement, for transformations: what its statements declare,
-// and which expressions have the same value whenever they are computed. Knows tokens, not types;
-// what it does not understand it calls unknown.
+// and which expressions have the same value whenever they are computed. Knows tokens, not types; it
+// treats as unknown what it does not understand.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ struct Part {
 
 struct Declarator {
   std::string name;
-  std::string type;       // with * and without const: of its elements if it is an array
-  Part initializer;       // empty: none
-  Part extents;           // of an array, with their brackets; empty: it is none
+  std::string type;       // with * and without const; an array's is its elements'
+  Part initializer;       // empty if there is none
+  Part extents;           // of an array, with their brackets; else empty
   bool is_simple = true;  // no reference, array, or initializer in ( ) or { }
 };
 struct Declaration {
@@ -33,7 +33,7 @@ struct Declaration {
   bool has_plain_type = false;  // can be copied and be left uninitialized
 };
 
-// = and its kin.
+// Whether the word is =, += or another assignment operator.
 bool is_assignment(std::string_view word);
 
 class KernelBody {
@@ -42,36 +42,37 @@ class KernelBody {
   KernelBody(const Tokens& tokens, const DeviceCode& code, const DeviceFunction& kernel);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  // Whether the body may change the variable; [begin, end): only these tokens.
+  // Whether the body, or its tokens [begin, end), may change the variable.
   bool is_modified(std::string_view name) const { return modified_.contains(name); }
   bool changes(std::string_view name, std::size_t begin, std::size_t end) const;
-  // Names that are declared more than once in the body are not analysed.
+  // Such names are not analysed.
   bool is_declared_twice(const std::string& name) const;
 
   // The token after the statement at i.
   std::size_t end_of_statement(std::size_t i) const;
   bool has_word(const Part& part, std::string_view word) const;
-  // Nothing: the tokens, without a ; at the end, are no declaration of variables.
+  // Returns nullopt if the tokens (without a ; at the end) declare no variables.
   std::optional<Declaration> read_declaration(const Part& part) const;
   // The declarator's type, with the const of what a pointer points to.
   std::string type_of(const Part& statement, const Declarator& declarator) const;
 
-  // Only threads of one row are looked at: those with the same threadIdx.y and threadIdx.z.
+  // From now on "all threads" means those of a row, which have the same threadIdx.y and
+  // threadIdx.z.
   void look_at_rows() { rows_ = true; }
 
   // Whether the expression has the same value at any time, and, if `uniform`, for all threads.
   bool is_pure(const Part& part, bool uniform) const;
   bool is_pure_token(std::size_t i, const Part& part, bool uniform) const;
 
-  // ---- What is known of variables of the body; the caller says it in the order of the text ----
+  // ---- What is known of variables of the body; the caller tells it in the order of the text ----
 
-  // It has a pure value.
+  // Notes that the variable has a pure value.
   void know(const std::string& name, bool differs_between_threads);
   bool is_known(const std::string& name) const { return known_.contains(name); }
   bool differs_between_threads(const std::string& name) const {
     return thread_dependent_.contains(name);
   }
-  // It is a variable of each thread.
+  // Notes that each thread has a variable of this name.
   void declare(const std::string& name) { declared_.insert(name); }
   void forget(const std::string& name);
 

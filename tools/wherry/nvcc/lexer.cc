@@ -16,12 +16,12 @@ bool continues_identifier(char c) {
   return begins_identifier(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-// Longest first.
+// Longer ones come first, because the first that matches is taken.
 constexpr std::array<std::string_view, 24> operators = {
     "<<=", ">>=", "...", "->*", "::", "->", "++", "--", "+=", "-=", "*=", "/=",
     "%=",  "&=",  "|=",  "^=",  "==", "!=", "<=", ">=", "&&", "||", "##", ".*"};
 
-// One token after the other. Positions are offsets in the text.
+// Reads one token after the other. Positions are offsets in the text.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -201,7 +201,7 @@ std::string Tokens::in_one_line(std::size_t from, std::size_t to) const {
   std::string line;
   for (std::size_t i = from; i < to; ++i) {
     if ((*this)[i].kind == Token::Kind::directive) continue;
-    // >> and << stay what they are.
+    // Adjacent tokens stay adjacent, such as >> and <<.
     if (!line.empty() && (i == 0 || (*this)[i - 1].end != (*this)[i].begin)) line += ' ';
     line += text(i);
   }
@@ -213,7 +213,7 @@ Tokens::Place Tokens::place_of(std::size_t i) const {
   std::size_t start = 0;
   for (std::size_t j = 0; j < i && j < size(); ++j) {
     if (tokens_[j].kind != Token::Kind::directive) continue;
-    // # 12 "file.cu" 1
+    // For example: # 12 "file.cu" 1
     std::string_view rest = text(j).substr(1);
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     if (rest.empty() || std::isdigit(static_cast<unsigned char>(rest.front())) == 0) continue;

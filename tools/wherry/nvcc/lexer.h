@@ -39,27 +39,27 @@ class Tokens {
   // Whether the tokens i, i + 1, ... are these characters, with nothing between them.
   bool are_adjacent(std::size_t i, std::string_view characters) const;
 
-  // The index of the next token at or after i that is no directive; before i: the last one.
+  // The index of the first token at or after i that is no directive.
   std::size_t skip_directives(std::size_t i) const;
   // The partner of the bracket ( [ { or of ) ] } at i; size() - 1 or 0 if it has none.
   std::size_t partner(std::size_t i) const { return partners_[i]; }
-  // i is at a `<` that opens template arguments: the index of the `>` that closes them; 0 if it
-  // cannot be one.
+  // The index of the `>` that closes the template arguments which the `<` at i opens; 0 if it
+  // cannot open any.
   std::size_t closing_angle(std::size_t i) const;
-  // i is at a `>`: the index of its `<`; 0 if there is none.
+  // The index of the `<` that belongs to the `>` at i; 0 if there is none.
   std::size_t opening_angle(std::size_t i) const;
 
   // The text of tokens [from, to) in one line, without directives.
   std::string in_one_line(std::size_t from, std::size_t to) const;
 
-  // Where the token is in the sources, from the directives.
+  // The token's place in the source files, from the # directives.
   struct Place {
     std::string file = "?";
     std::size_t line = 1;
   };
   Place place_of(std::size_t i) const;
-  // To be put before the token, after other text: it begins a new line, which compilers take for
-  // the token's own, with the token in its own column.
+  // Text to insert before the token, after other text: it begins a new line, which compilers take
+  // for the token's own line, with the token in its own column.
   std::string new_line_for(std::size_t i) const;
 
  private:

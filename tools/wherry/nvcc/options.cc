@@ -63,8 +63,8 @@ constexpr std::array long_names = {
     LongName{"--machine", "-m"},
 };
 
-// Options for GPU code, for the compilation's own work, or for what is always so here: with a
-// value, and without one. They change nothing.
+// Options for GPU code, for the work of the compilation, or for what Wherry always does. They
+// change nothing. First those with a value, then those without one.
 constexpr std::array ignored_with_value = {"-arch",
                                            "--gpu-architecture",
                                            "-code",
@@ -338,8 +338,8 @@ class Parser {
     else if (which != "legacy" && which != "null")
       throw std::invalid_argument("-default-stream " + which + ": legacy or per-thread");
   }
-  // Code for devices is always fully optimized by nvcc, and loops of threads become vectors only
-  // with -O3.
+  // nvcc always fully optimizes code for devices, and loops over threads are vectorized only with
+  // -O3.
   static std::string optimization(const std::string& level) {
     return level.empty() || level == "2" || level == "4" ? "-O3" : "-O" + level;
   }

@@ -31,18 +31,18 @@ struct NvccOptions {
   std::vector<NvccInput> inputs;
   std::string output;
   std::string compiler = "g++";
-  std::vector<std::string> preprocessing;  // -I, -D, -MD, ...: only before the rewriting
+  std::vector<std::string> preprocessing;  // -I, -D, -MD, ...: used before the rewriting only
   std::vector<std::string> common;         // -std, -Xcompiler, ...: for each call of the compiler
   std::vector<std::string> compiling;      // -O, -g, ...
   std::vector<std::string> linking;        // -l, -L, -Xlinker
   std::string standard = "gnu++17";
-  std::string language;   // of -x; empty: by the file's name
-  bool optimized = true;  // for kernels: no -G
+  std::string language;   // from -x; if empty, from the file's name
+  bool optimized = true;  // kernels, which -G prevents
   bool shared = false;
   bool relocatable = false;
   bool verbose = false;
   bool dry_run = false;
-  bool keep = false;  // the rewritten files, beside the outputs
+  bool keep = false;  // keeps the rewritten files beside the outputs
   bool version = false;
   bool help = false;
 };

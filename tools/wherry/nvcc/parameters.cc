@@ -47,7 +47,7 @@ bool is_type_word(std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Whether the word can be before a name that is the whole type.
+// Whether the word can stand before a name that is all of the type.
 bool is_only_qualifier(std::string_view word) {
   constexpr std::array words = {"const",    "volatile", "struct", "class",
                                 "typename", "enum",     "union",  "::"};

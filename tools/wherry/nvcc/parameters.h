@@ -10,9 +10,9 @@
 namespace wherry::tool {
 
 struct Parameter {
-  std::string name;  // empty: it has none
+  std::string name;  // empty if it has none
   bool is_pack = false;
-  std::size_t name_before = 0;  // an unnamed one: the token before which a name can be put
+  std::size_t name_before = 0;  // if unnamed: the token before which a name can go
 };
 
 // The parameters between tokens `open` and `close`, a pair of ( ) or < >.

@@ -13,13 +13,13 @@
 namespace wherry::tool {
 namespace {
 
-// A variable that parts after its own can see.
+// A variable that later parts of the body can see.
 struct Local {
   std::string name;
-  std::string prologue;  // what makes it visible in a later part; empty: it is the block's
+  std::string prologue;  // declares it in a later part; empty for the block's own
 };
 
-// Whether the name is a variable of the kernel that stands for the block in cooperative groups.
+// Whether the name is a variable of the kernel with the result of this_thread_block().
 bool is_block_group(const Tokens& tokens, const DeviceFunction& kernel, std::string_view name) {
   for (std::size_t i = kernel.body_open; i < kernel.body_close; ++i) {
     if (!tokens.is(i, "this_thread_block") || !tokens.is(i + 1, "(")) continue;
@@ -30,8 +30,8 @@ bool is_block_group(const Tokens& tokens, const DeviceFunction& kernel, std::str
   return false;
 }
 
-// __syncthreads(); or group::sync(block); or block.sync(); at i: how many tokens it has. 0: it is
-// none.
+// The number of tokens of the barrier at i (__syncthreads(); or group::sync(block); or
+// block.sync();), 0 if there is none.
 std::size_t barrier_length(const Tokens& tokens, const DeviceFunction& kernel, std::size_t i) {
   if (tokens.is(i, "__syncthreads") && tokens.is(i + 3, ";")) return 4;
   if (tokens.is(i + 1, ".") && tokens.is(i + 2, "sync") && tokens.is(i + 5, ";") &&
@@ -75,7 +75,7 @@ class Splitter {
     return false;
   }
 
-  // A parameter that the kernel changes is a variable of each thread.
+  // Parameters that the kernel changes become variables of each thread.
   std::string copies_of_parameters() {
     std::string text;
     for (const Parameter& parameter : body_.parameters()) {
@@ -103,7 +103,7 @@ class Splitter {
     return barrier_length(tokens_, kernel_, part.begin) == part.end - part.begin;
   }
 
-  // Variables of a run that is not closed yet, which differ between the threads of a row.
+  // Remembers variables that differ between the threads of a row, and whose run is not closed yet.
   void remember(const Part& statement) {
     const auto declaration = body_.read_declaration({statement.begin, statement.end - 1});
     if (!declaration) return;
@@ -111,7 +111,7 @@ class Splitter {
       if (!is_uniform(each.initializer)) pending_.insert(each.name);
   }
 
-  // The statements directly in a scope around barriers. `scope` is inside its braces.
+  // Splits the statements directly in a scope around barriers. `scope`: without its braces.
   void split_scope(const Part& scope) {
     const std::size_t outer_locals = locals_.size();
     std::vector<Part> run;
@@ -148,7 +148,7 @@ class Splitter {
     return guard_ && tokens_.is(statement.begin, "if") &&
            guard_->condition.begin == statement.begin + 2;
   }
-  // Only threads for which it holds are here.
+  // Removes the guard's condition: the loop over the threads runs only those for which it holds.
   void split_guard(const Part& statement) {
     const Part& condition = guard_->condition;
     if (guard_->returns) {
@@ -170,7 +170,7 @@ class Splitter {
     return lines;
   }
 
-  // A loop that can be around the loop over the threads, and is better there.
+  // Whether the loop can be outside of the loop over the threads, and is better there.
   bool is_inner_loop(const Part& statement) {
     if (!tokens_.is(statement.begin, "for")) return false;
     const Part head{statement.begin + 2, tokens_.partner(statement.begin + 1)};
@@ -198,7 +198,7 @@ class Splitter {
         const std::string name(tokens_.text(j));
         if (name == "[" || name == "threadIdx" || name == "->") return false;
         if (!tokens_.is_identifier(j) || !differs_in_row(name, part)) continue;
-        // Multiplied, also in parentheses.
+        // A multiplied variable, also in parentheses, grows by more than 1.
         std::size_t before = j - 1;
         std::size_t after = j + 1;
         while (tokens_.is(before, "(") || tokens_.is(before, "+") || tokens_.is(before, "-"))
@@ -216,7 +216,7 @@ class Splitter {
   // Whether the variable differs between the threads of a row, as far as is known.
   bool differs_in_row(const std::string& name, const Part& part) const {
     if (body_.is_known(name)) return body_.differs_between_threads(name);
-    // Of a loop inside, or one that the loop around changes.
+    // A variable that the part changes belongs to a loop in it.
     const bool is_inner = body_.changes(name, part.begin, part.end);
     return !is_inner && pending_.contains(name);
   }
@@ -225,7 +225,7 @@ class Splitter {
     edits_.push_back({tokens_[part.begin].begin, tokens_[part.end - 1].begin, ""});
   }
 
-  // A statement with barriers inside. It stays what it is, for the block as a whole.
+  // Splits inside a statement that contains barriers. The block as a whole executes its head.
   void split_statement(const Part& statement) {
     const std::size_t first = statement.begin;
     const std::string_view word = tokens_.text(first);
@@ -251,7 +251,7 @@ class Splitter {
   void split_body(const Part& body) {
     if (tokens_.is(body.begin, "{")) return split_scope({body.begin + 1, body.end - 1});
     if (rows_ ? !is_inner_loop(body) : !has_barrier(body)) {
-      // One statement of threads.
+      // The body is one statement that each thread executes.
       std::vector<Part> run{body};
       return close_run(run, body);
     }
@@ -260,10 +260,11 @@ class Splitter {
   }
 
   void fail() { failed_ = true; }
-  // The same for all threads, and at any time.
+  // Whether the value is the same for all threads, and at any time.
   bool is_uniform(const Part& part) const { return body_.is_pure(part, true); }
 
-  // for (int i = 0; i < n; ++i), the same for all threads: only the head changes its variables.
+  // Whether a loop such as for (int i = 0; i < n; ++i) is the same for all threads: only the head
+  // changes its variables.
   bool is_loop_of_block(const Part& head) {
     std::size_t first = head.begin;
     while (first < head.end && !tokens_.is(first, ";")) ++first;
@@ -284,7 +285,7 @@ class Splitter {
       body_.know(each.name, false);
       locals_.push_back({each.name, ""});
     }
-    // Inside the head the variables may be changed.
+    // The last part of the head may change the variables.
     return is_uniform({first + 1, second}) && is_uniform_change({second + 1, head.end});
   }
 
@@ -297,8 +298,8 @@ class Splitter {
     return true;
   }
 
-  // Whether the statement declares constants of the block, which need no thread. Then it stays
-  // outside of the loops.
+  // Whether the statement declares constants of the block, the same for all threads. Then it stays
+  // outside of the loops over threads.
   bool is_of_block(const Part& statement) {
     if (tokens_.is(statement.begin, "constexpr") || tokens_.is(statement.begin, "static"))
       return true;
@@ -322,7 +323,7 @@ class Splitter {
            body_.has_word(statement, "=") && !tokens_.is(statement.begin, "{");
   }
 
-  // A declaration of a kind that read_declaration() does not know.
+  // Whether it may be a declaration of a kind that read_declaration() does not know.
   bool may_declare(const Part& statement) const {
     const std::string_view first = tokens_.text(statement.begin);
     if (is_one_of(first,
@@ -364,7 +365,7 @@ class Splitter {
     run.clear();
   }
 
-  // break and continue of a loop outside of the statement.
+  // Whether a break or continue leaves the statement.
   bool has_jump_out(const Part& statement) const {
     for (std::size_t i = statement.begin; i < statement.end; ++i) {
       const std::string_view word = tokens_.text(i);
@@ -382,7 +383,7 @@ class Splitter {
   std::string cross(const Part& statement, std::size_t run_end, std::size_t scope_end) {
     const auto declaration = body_.read_declaration({statement.begin, statement.end - 1});
     if (!declaration) {
-      // A later part may use it.
+      // A later part may use what the statement declares.
       if (may_declare(statement) && run_end + 1 < scope_end) fail();
       return {};
     }
@@ -403,7 +404,7 @@ class Splitter {
       }
       if (each.is_simple && has_value && !body_.is_modified(each.name) &&
           body_.is_pure(each.initializer, false)) {
-        // Computed again; here it is declared as it was.
+        // Later parts compute the value again; this part declares it as before.
         body_.know(each.name, !is_uniform(each.initializer));
         const std::string type =
             each.type.starts_with("auto") ? "auto" : body_.type_of(statement, each);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view ours = "::wherry::kernels::";
 
-// Replacements of parts of a text. A part inside another one that is replaced stays out.
+// Replacements of parts of a text. A replacement inside a replaced part is ignored.
 class Edits {
  public:
   // Replaces the bytes [begin, end). Insertions at one place keep their order, and come before what
@@ -111,7 +111,7 @@ class Rewriter {
     return false;
   }
 
-  // Of the declarator that ends before token `end`.
+  // The name in the declarator that ends before token `end`.
   std::size_t name_before(std::size_t end) const {
     std::size_t name = end - 1;
     while (name > 0 && !tokens_.is_identifier(name)) --name;
@@ -138,7 +138,7 @@ class Rewriter {
     replace_token(variable.marker, text);
   }
 
-  // extern __shared__ T s[];
+  // Rewrites extern __shared__ T s[];
   void rewrite_dynamic_shared(const DeviceVariable& variable) {
     const std::size_t name = name_before(variable.end);
     const std::string called(tokens_.text(name));
@@ -162,7 +162,7 @@ class Rewriter {
     }
   }
 
-  // Functions that device code calls are private to a file, as nvcc makes them.
+  // Makes device functions private to their file, as nvcc does.
   void rewrite_function(const DeviceFunction& function) {
     if (function.body_open != 0) ask_for_index(function.body_open, function.body_close);
     if (relocatable_ || function.is_lambda || function.in_class || function.is_host_too ||
@@ -175,7 +175,7 @@ class Rewriter {
     edits_.insert(tokens_[function.begin].begin, "static __attribute__((unused)) ");
   }
 
-  // Which thread, block, ... runs: for code that is not in a kernel's own body.
+  // Replaces threadIdx, blockIdx, ... by calls in code that is not in a kernel's own body.
   void ask_for_index(std::size_t open, std::size_t close) {
     for (std::size_t i = open; i < close; ++i) {
       if (!tokens_.is_identifier(i)) continue;
@@ -200,7 +200,7 @@ class Rewriter {
     edits_.insert(tokens_[launch.callee].begin,
                   fmt::format("({}configure({}) ? (void)0 : {}", ours, configuration,
                               tokens_.new_line_for(launch.callee)));
-    // Keeps the line ends of the configuration, so that what follows stays in its line.
+    // Keeps the configuration's line ends, so that what follows keeps its line.
     const std::string_view source = tokens_.source();
     const std::string_view cut =
         source.substr(tokens_[launch.open].begin, tokens_[last].end - tokens_[launch.open].begin);
@@ -210,7 +210,7 @@ class Rewriter {
     edits_.insert(tokens_[tokens_.partner(arguments)].end, ")");
   }
 
-  // The kernel's name with its template arguments, for its own body.
+  // The kernel's name with its template arguments, for use in its own body.
   std::string full_name(const DeviceFunction& kernel, std::string& failure) {
     std::string name = tokens_.in_one_line(kernel.name_at, kernel.params_open);
     if (!tokens_.is(kernel.begin, "template") || name.find('<') != std::string::npos) return name;
@@ -250,7 +250,8 @@ class Rewriter {
       }
       const std::string_view dots = parameter.is_pack ? "..." : "";
       values += fmt::format("{}{}{}", number == 0 ? "" : ", ", called, dots);
-      // The function's type is without such qualifiers, but g++ keeps __restrict__ of templates.
+      // A function's type drops qualifiers of its parameters, but g++ keeps __restrict__ in
+      // templates.
       types += fmt::format("{}{}Unqualified<decltype({})>{}", number == 0 ? "" : ", ", ours, called,
                            dots);
       ++number;
@@ -308,7 +309,7 @@ class Rewriter {
       edits_.insert(tokens_[kernel.begin].begin, "static_assert(false, \"" + failure + "\");");
   }
 
-  // The condition in the body need not be asked where the loop has asked it.
+  // The body does not evaluate the condition where the loop has done so (wherry_inside).
   void give_way_to(const Guard& guard) {
     const Part& condition = guard.condition;
     edits_.insert(tokens_[condition.begin].begin,
@@ -316,7 +317,7 @@ class Rewriter {
     edits_.insert(tokens_[condition.end].begin, ")");
   }
 
-  // The function that computes the guard. Without one, it always holds.
+  // The function that evaluates the guard: always true without a condition.
   std::string guard_in(const Guard& guard, const std::string& parameters) {
     const Part& condition = guard.condition;
     return fmt::format(
@@ -343,7 +344,8 @@ class Rewriter {
     }
   }
 
-  // Lambdas without captures and local classes do not see the parameters of the thread's function.
+  // Rewrites lambdas without default captures and local classes: they do not see the parameters of
+  // the thread's function. Returns whether any of them uses threadIdx.
   bool ask_in_nested_functions(const DeviceFunction& kernel) {
     bool asks = false;
     for (std::size_t i = kernel.body_open + 1; i < kernel.body_close; ++i) {

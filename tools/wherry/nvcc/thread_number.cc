@@ -10,7 +10,7 @@
 namespace wherry::tool {
 namespace {
 
-// With # for x, y or z, always the same.
+// # stands for x, y or z, the same one in all places of a form.
 constexpr std::array<std::array<std::string_view, 13>, 6> forms = {{
     {"blockIdx", ".", "#", "*", "blockDim", ".", "#", "+", "threadIdx", ".", "#"},
     {"blockDim", ".", "#", "*", "blockIdx", ".", "#", "+", "threadIdx", ".", "#"},
@@ -39,7 +39,7 @@ std::size_t thread_number_at(const Tokens& tokens, std::size_t i) {
       ++matched;
     }
     if (matched < form.size() && !form[matched].empty()) continue;
-    // A call has a ( before it that is no part of the form.
+    // After a name, the ( is that of a call and no part of the form.
     if (form[0] == "(" && i > 0 && tokens.is_identifier(i - 1) && !tokens.is(i - 1, "return"))
       continue;
     if (!is_one_of(tokens.text(i + matched), {"*", "/", "%", ".", "["})) return matched;

@@ -10,9 +10,9 @@
 
 namespace wherry::tool {
 
-// How many tokens from i on are such an expression; 0: they are none.
+// The number of tokens from i on that are such an expression, or 0.
 std::size_t thread_number_at(const Tokens& tokens, std::size_t i);
-// What replaces it. Requires: it is one.
+// What replaces the expression at i. Requires: there is one.
 std::string thread_number_call(const Tokens& tokens, std::size_t i);
 // The tokens [from, to) in one line, with such expressions replaced.
 std::string line_with_thread_numbers(const Tokens& tokens, std::size_t from, std::size_t to);

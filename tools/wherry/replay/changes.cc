@@ -1,4 +1,4 @@
-// Machine: what the program itself does with its memory.
+// The part of Machine for what the program itself does with its memory.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -17,7 +17,7 @@ using impl::TraceEvent;
 
 PageSpan pages_of(const TraceEvent& event) {
   const impl::PageIndex first = impl::page_at_offset(event.address);
-  // A trace may contain any numbers: cut pages beyond the last address off.
+  // A trace may contain any numbers. Pages beyond the last address are left out.
   const std::uint64_t most = impl::page_at_offset(~std::uint64_t{0}) - first;
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
@@ -143,7 +143,7 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
                              (memory_.effects().pinned(block.index) - block.state.absent()) -
                              memory_.engine().shown_copies(block, to);
     needed = missing.count();
-    // For the space, pages of this block may have been evicted.
+    // reserve() may have evicted pages of this block.
     if (!reservation.try_grow(capacity, needed)) continue;
     if (cause == MoveCause::prefetch)
       memory_.meter().cost_ns += costs_.prefetch_page_ns * static_cast<double>(needed);

@@ -38,17 +38,17 @@ struct CostModel {
   OperationCost migrate_to_device;  // pages that are at the host or on another device
   OperationCost duplicate;          // a read-only copy
   OperationCost remote_map;         // a remote mapping
-  // Only the page table entry was missing.
+  // A fault on a page whose page table entry alone was missing.
   double minor_ns = 0;
-  // A write removes the other copies.
+  // A write that removes the other copies.
   double collapse_ns = 0;
-  // For each evicted page.
+  // An eviction, for each page.
   double evict_page_ns = 0;
   double prefetch_page_ns = 0;
   // The rest of the time that the faulting thread waits: the trap before, and the wake-up after.
   double round_trip_host_ns = 0;
   double round_trip_device_ns = 0;
-  // To read all of a page in the processor's own pool, and in another one's.
+  // A read of a whole page in the processor's own pool, and in another one.
   double read_local_page_ns = 0;
   double read_remote_page_ns = 0;
   std::string machine;  // where it was measured
@@ -56,7 +56,7 @@ struct CostModel {
 
 std::string to_json(const CostModel& model);
 
-// A string: one line with the error. All numbers must be present, finite, and not negative.
+// Returns one line with the error unless all numbers are present, finite, and not negative.
 std::variant<CostModel, std::string> parse_cost_model(std::string_view json);
 
 }  // namespace wherry::replay

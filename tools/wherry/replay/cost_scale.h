@@ -1,5 +1,5 @@
-// By how much operations took longer while a trace was recorded than during calibration. A machine
-// under other load is a slower machine, for all policies alike.
+// By how much operations took longer while a trace was recorded than during calibration. Other load
+// makes a machine slower, for all policies alike.
 #pragma once
 
 #include "replay/cost_model.h"

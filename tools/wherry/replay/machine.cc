@@ -15,14 +15,14 @@ using impl::FaultFacts;
 using impl::FaultPlan;
 using impl::Processor;
 
-// A throttled thread does not ask again sooner, whatever a policy says.
+// A waiting thread asks again after this time at the earliest, whatever a policy says.
 constexpr std::uint64_t look_again_ns = 1000;
 
 bool is_as_recorded(const Touch& touch, const Arrivals& arrivals) {
   return touch.recorded.ns != 0 && touch.recorded.arrivals == arrivals;
 }
 
-// What comes for a fault, and what that usually costs.
+// The pages that come for a fault, and their cost in the model.
 std::pair<Arrivals, double> transfer_of(const FaultPlan& plan, const CostModel& costs) {
   using impl::EventKind;
   const Processor to = plan.decision.destination;
@@ -154,7 +154,8 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   if (fault.sample) ++counts_.samples;
   touch.fault.reset();
   const std::uint64_t end_ns = memory_.meter().end_ns();
-  // If nothing came, the recorded time passed for the thread, and the block was not in use.
+  // If no pages came, the recorded time passes for the thread alone; the block is busy for the cost
+  // of a minor fault at most.
   const std::uint64_t minor_end_ns = now_ns + static_cast<std::uint64_t>(costs_.minor_ns);
   busy.until_ns = arrivals.pages != 0 ? end_ns : std::min(end_ns, minor_end_ns);
   if (!attempt.wake.empty())
@@ -196,7 +197,7 @@ FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const Faul
   if (plan.kind == FaultPlan::Kind::transfer) {
     double cost_ns = 0;
     std::tie(arrivals, cost_ns) = transfer_of(plan, costs_);
-    // Before the pages come: they arrive at the end of it.
+    // Added before the pages come, because they arrive at its end.
     meter.cost_ns += is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost_ns;
   }
   const FaultAttempt attempt = attempts_.execute(*touch.fault, block, facts, plan);
@@ -207,7 +208,7 @@ FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const Faul
     arrivals = {static_cast<std::uint16_t>(pages), impl::EventKind::remote_map,
                 impl::index_of(facts.table)};
   const double cost_ns = meter.cost_ns - before_ns;
-  // What happens as it was recorded takes as long as it took.
+  // A fault that is handled as in the recording takes as long as it took there.
   if (is_as_recorded(touch, arrivals))
     meter.cost_ns += touch.recorded.ns - cost_ns;
   else if (cost_ns <= 0)

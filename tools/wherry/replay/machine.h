@@ -1,9 +1,9 @@
-// The machine of a replay, on which threads access pages: what the library makes of that, with the
-// clock of the caller. The rules, the policy, the fault plans, their execution and the evictions
-// are those of a live run. The machine adds what they cost, and lets a block resolve one fault at a
-// time.
+// The simulated machine of a replay: threads access pages, and the library's own code handles that
+// at the times which the caller gives. The rules, the policy, the fault plans, their execution and
+// the evictions are those of a live run. The machine adds their costs, and lets a block resolve one
+// fault at a time.
 //
-// One thread's. Each call is answered at once; the times of the calls do not go back.
+// Not thread-safe. Each call returns at once; the times of the calls must not decrease.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace wherry::replay {
 struct MachineCounts {
   std::uint64_t faults = 0;
   std::uint64_t samples = 0;     // of accesses to mapped pages, among the faults
-  std::uint64_t migrations = 0;  // as often as pages moved together
+  std::uint64_t migrations = 0;  // pages that move together count once
   std::uint64_t migrated_pages = 0;
   std::uint64_t mapped_pages = 0;  // remotely
   std::uint64_t duplicated_pages = 0;
@@ -43,31 +43,31 @@ struct Touch {
   bool write = false;
   bool sampled = false;  // it was recorded as a sample, so that it faults also on a mapped page
   RecordedAnswer recorded;
-  std::optional<impl::Fault> fault = {};  // that it became
+  std::optional<impl::Fault> fault = {};  // that the access became
 };
 
 struct Answer {
   bool resolved = false;
-  std::uint64_t time_ns = 0;  // when it was, or when to ask again
+  std::uint64_t time_ns = 0;  // when the fault was resolved, or when to ask again
 };
 
 class Machine {
  public:
-  // All outlive the machine.
+  // The arguments must outlive this object.
   Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy);
 
   // Whether the access needs no fault: its page is mapped, and it is no sample. If so, `extra_ns`
   // is the time that it takes longer because its page is in another pool.
   bool access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns);
-  // The first of these pages of the accessed block on which the same access would fault. Nothing:
-  // there is none.
+  // The first of these pages of the accessed block on which the same access would fault, or
+  // nullopt.
   std::optional<unsigned> first_missing(const Touch& touch, const impl::PageMask& pages);
   // Handles the fault of the access.
   Answer resolve(Touch& touch, std::uint64_t now_ns);
-  // Does what the program, or the library for it, did. Returns when it has ended.
+  // Repeats what the program, or the library for it, did to memory. Returns the time at its end.
   std::uint64_t apply(const impl::TraceEvent& change, std::uint64_t now_ns);
 
-  // As SimulatedMemory::follow().
+  // Passed on to SimulatedMemory::follow().
   void follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
     memory_.follow(recorded_ns, now_ns);
   }
@@ -84,11 +84,11 @@ class Machine {
   using MoveCause = impl::MoveCause;
   using Outcome = impl::FaultAttempt::Outcome;
 
-  // A fault on the block is being handled until then. The page state has its outcome from the
-  // start; those who use the page table of the faulting processor see it at the end.
+  // A fault on the block is handled until `until_ns`. The page state has the outcome from the
+  // start; threads that use the page table of the faulting processor see it at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
-    // Pages that could be read, and written, before.
+    // Pages that could be read, and written, before the fault.
     PageMask readable;
     PageMask writable;
     Processor table;
@@ -98,13 +98,14 @@ class Machine {
   Processor table_of(const Touch& touch) {
     return memory_.engine().table_of(touch.faulting_processor);
   }
-  // Whether the access has to wait for a fault that is being handled, if the page state permits it.
+  // Whether the access has to wait for a fault that is being handled, though the page state permits
+  // it.
   bool is_delayed(const Touch& touch);
   // Pages that are accessed through the table without a fault.
   static PageMask open_in(const Block& block, Processor table, bool write) REQUIRES(block.lock);
   impl::FaultFacts facts_of(const Touch& touch, const LockedBlock& block, std::uint64_t now_ns)
       REQUIRES(block.state.lock);
-  // `arrivals`: what came for it, or was mapped.
+  // `arrivals`: receives the pages that came or were mapped.
   impl::FaultAttempt attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns,
                              Arrivals& arrivals) REQUIRES(block.state.lock);
   impl::FaultAttempt wait(impl::Fault& fault, const impl::FaultPlan& plan, std::uint64_t now_ns);
@@ -130,7 +131,7 @@ class Machine {
   std::vector<std::uint32_t> by_address_;  // numbers of blocks
   Stretches stretches_;
   SimulatedMemory memory_;
-  impl::FaultCosts measured_;  // by the attempts; a replay's policies get the cost model's
+  impl::FaultCosts measured_;  // by the attempts; policies get the cost model's
   impl::TemporaryPins temporary_pins_;
   impl::AccessSamples samples_;
   impl::FaultAttempts attempts_;

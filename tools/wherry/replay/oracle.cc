@@ -59,10 +59,10 @@ impl::Processor Oracle::cheapest_place(const impl::FaultFacts& facts, const Futu
   const auto moves_to = [&](int p) {
     return (p == 0 ? costs_.migrate_to_host : costs_.migrate_to_device).of(pages) * share;
   };
-  // The page always moves to the faulting processor.
+  // The first choice: the page always moves to the faulting processor.
   double least = future.moves * (moves_to(0) + moves_to(1)) / 2;
   impl::Processor place = facts.faulting_processor;
-  // The page stays at one processor, and the others map it remotely.
+  // The other choices: the page stays at one processor, and the others map it remotely.
   for (int p = 0; p < facts.processors; ++p) {
     const bool is_there = facts.residents == 0 || (facts.residents & impl::Processor{p}.bit()) != 0;
     double cost = is_there ? 0 : moves_to(p);
@@ -70,7 +70,7 @@ impl::Processor Oracle::cheapest_place(const impl::FaultFacts& facts, const Futu
       const unsigned touches = future.touches[static_cast<std::size_t>(other)];
       if (other == p || touches == 0) continue;
       cost += extra * touches;
-      // Their common page table shows the page already.
+      // Processors with a common page table need no remote mapping.
       const impl::ProcessorMask both = impl::Processor{p}.bit() | impl::Processor{other}.bit();
       if ((both & ~facts.sharing()) != 0) cost += costs_.remote_map.of(pages) * share;
     }

@@ -1,6 +1,6 @@
 // A policy for replays only, which knows the future. On a fault it moves or maps all pages of the
 // block that the processor accesses before another processor does, at the place with the lowest
-// cost. The baseline for other policies.
+// cost. It is the baseline for other policies.
 #pragma once
 
 #include <cstdint>

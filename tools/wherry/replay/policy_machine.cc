@@ -4,13 +4,14 @@ namespace wherry::replay {
 
 impl::PolicyMachine policy_machine_of(const impl::TraceMachine& machine,
                                       const MachineSetting& setting) {
-  // The trace does not contain the distances between nodes: assume those of two sockets.
+  // The trace does not contain the distances between nodes; these are those of two sockets.
   constexpr int same_node = 10, other_node = 20;
   std::vector<impl::PolicyProcessor> processors;
   for (std::size_t p = 0; p < machine.processors.size(); ++p) {
     const auto& nodes = machine.processors[p].nodes;
     const int node = nodes.empty() ? 0 : static_cast<int>(nodes.front());
-    // Nor does it say whether a device is emulated: assume so if it is on the host's node.
+    // The trace does not say whether a device is emulated. It is assumed to be if it is on the
+    // host's node.
     const bool emulated = p != 0 && node == processors.front().node;
     processors.push_back({node, setting.capacity_pages[p], emulated, node});
   }

@@ -1,4 +1,4 @@
-// The machine that a replayed policy is told about: that of the trace, which need not be this one.
+// Describes the trace's machine, which need not be this one, to a replayed policy.
 #pragma once
 
 #include "machine/policy_machine.h"

@@ -94,7 +94,8 @@ std::uint64_t RecordedAnswers::woken(std::uint32_t number, std::uint32_t block,
   OpenFaults& faults = open_[block];
   const auto fault = std::ranges::find(faults, number, &Open::number);
   if (fault == faults.end()) return time_ns;
-  // The handler of another fault of this block woke the thread: the one in progress at that time.
+  // The thread was woken by the handler of another fault of this block that ended after this fault
+  // began.
   fault->end_ns = time_ns;
   for (const Open& other : faults)
     if (other.end_ns > fault->begin_ns) fault->end_ns = std::min(fault->end_ns, other.end_ns);
@@ -142,7 +143,7 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Tr
   const auto is_open = [&](const Open& fault) {
     return fault.is_known() && fault.end_ns >= event.time_ns;
   };
-  // Events of one move have the same time. They usually contain the faulting page.
+  // Events of one move have the same time, and one of them usually contains the faulting page.
   for (Open& fault : faults)
     if (is_open(fault) && fault.answered_ns == event.time_ns) return &fault;
   const impl::PageRun run = run_of(event);
@@ -162,7 +163,8 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Tr
 void RecordedAnswers::came(OpenFaults& faults, Open& fault, const TraceEvent& event) {
   RecordedAnswer& answer = answers_[fault.number];
   const bool maps = event.kind == EventKind::remote_map;
-  // Pages that moved are mapped as well, and other processors may be advised to map them.
+  // Ignores mappings of pages that moved for the fault, and those of other processors, which may be
+  // advised to map the pages.
   if (maps && (event.destination != fault.table ||
                (answer.arrivals.pages != 0 && answer.arrivals.kind != EventKind::remote_map)))
     return;

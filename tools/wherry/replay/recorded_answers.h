@@ -1,7 +1,7 @@
 // How the library handled the recorded faults: which pages moved or were mapped for each fault, and
 // how long that took without waiting for other faults. A replay that handles a fault in the same
-// way uses the recorded duration. Only what it does differently costs what such an operation
-// usually costs.
+// way uses the recorded duration. An operation that it does differently costs what the cost model
+// says.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ struct Arrivals {
 };
 
 struct RecordedAnswer {
-  // From the time when nothing that the replay models was in the way any more, until a handler took
-  // the fault: the delay of a busy machine.
+  // From the time when nothing that the replay models delayed the fault any more until a handler
+  // took the fault: the delay of a busy machine.
   std::uint32_t wait_ns = 0;
   std::uint32_t ns = 0;  // from then until the fault was handled; 0: unknown
   Arrivals arrivals;
@@ -37,14 +37,14 @@ struct RecordedAnswer {
 // Events must be added in order of their times.
 class RecordedAnswers {
  public:
-  // Adds a fault, in whose page table it was, the number of its block, and the number by which it
-  // is queried, which must be larger than all before.
+  // Adds a fault. `table`: in whose page table it was. `block`: the number of its block. `number`:
+  // that of its result, larger than all before.
   void add_fault(const impl::TraceEvent& event, impl::Processor table, std::uint32_t block,
                  std::uint32_t number);
   // The faulting thread continues at `time_ns`, before its fault was handled, because the handler
-  // of another fault woke it. Returns when that was.
+  // of another fault woke it. Returns the time of the wake.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
-  // Returns another processor's fault that takes the page away at that time, and since when;
+  // Returns the fault of another processor that takes the page away at that time, and since when;
   // nullopt if there is none.
   struct Taking {
     std::uint32_t number;
@@ -75,7 +75,7 @@ class RecordedAnswers {
     std::int8_t table = impl::TraceEvent::no_processor;
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
-    // From this time on nothing known was in the way.
+    // From this time on nothing known delayed the fault.
     std::uint64_t free_ns = 0;
     std::uint64_t served_ns = 0;  // when a handler took the fault; 0: unknown
     // the time of the latest event that moved or mapped pages for it
@@ -85,7 +85,7 @@ class RecordedAnswers {
   };
   using OpenFaults = std::array<Open, 8>;  // faults of one block
 
-  // The fault for which these pages moved; null if it is none of these.
+  // The fault for which the event's pages moved; null if it is none of `faults`.
   static Open* answered_by(OpenFaults& faults, const impl::TraceEvent& event);
   void came(OpenFaults& faults, Open& fault, const impl::TraceEvent& event);
   void note_times(const Open& fault);

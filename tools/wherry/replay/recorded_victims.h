@@ -25,13 +25,14 @@ using VictimLists = std::array<std::vector<RecordedVictim>, impl::max_processors
 
 class RecordedVictims {
  public:
-  // No lists: there is never a victim. The lists must outlive this object.
+  // If `lists` is null, there is never a victim. The lists must outlive this object.
   explicit RecordedVictims(const VictimLists* lists) : lists_(lists) {}
 
   bool are_known() const { return lists_ != nullptr; }
 
   // The next block that p evicted in the recording, not later than `until_ns`, of which is_there()
-  // says that p's pool holds it. Blocks before it are not returned again. Nothing: there is none.
+  // says that p's pool holds it. Blocks before it are not returned again. Returns nullopt if there
+  // is none.
   template <typename IsThere>
   std::optional<std::uint32_t> next(impl::Processor p, std::uint64_t until_ns,
                                     const IsThere& is_there) {
@@ -48,7 +49,7 @@ class RecordedVictims {
 
  private:
   const VictimLists* const lists_;
-  std::array<std::size_t, impl::max_processors> next_{};  // of the list
+  std::array<std::size_t, impl::max_processors> next_{};  // in its list
 };
 
 }  // namespace wherry::replay

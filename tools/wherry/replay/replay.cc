@@ -11,7 +11,7 @@ namespace wherry::replay {
 namespace {
 
 constexpr std::uint64_t not_yet = std::numeric_limits<std::uint64_t>::max();
-// While signals are blocked: about a millisecond.
+// The turns for which signals stay blocked: about a millisecond.
 constexpr unsigned turns_while_blocked = 4096;
 
 struct BlockedSignals {
@@ -45,7 +45,7 @@ class Walk {
       arm(lane);
     }
     while (!agenda_.empty()) {
-      // Each lock of a block would block signals, which takes two system calls.
+      // Otherwise each lock of a block would block signals, which takes two system calls.
       const BlockedSignals blocked;
       for (unsigned turns = 0; turns < turns_while_blocked && !agenda_.empty(); ++turns)
         take_next();
@@ -59,10 +59,10 @@ class Walk {
     std::uint32_t node = none;  // the current or next node
     std::uint32_t awaited = none;
     std::uint64_t clock_ns = 0;  // the end of the previous node
-    // When the current access became a fault; 0: it has not.
+    // When the current access became a fault; 0 if it has not.
     std::uint64_t fault_ns = 0;
     Touch touch;
-    // For the current access: further pages of which the trace shows that they were accessed, too.
+    // Further pages that the trace shows to have been accessed along with the current access.
     impl::PageMask along;
   };
   struct Turn {
@@ -86,12 +86,12 @@ class Walk {
     std::ranges::push_heap(agenda_, later());
   }
 
-  // The part of the time before a fault that the trap takes.
+  // How much of the time before a fault the trap takes.
   std::uint64_t round_trip_ns(const Node& node) const {
     const std::uint64_t whole_ns = trap_ns_[node.processor];
     return node.untimed ? whole_ns : std::min(node.slack_ns, whole_ns);
   }
-  // The part of it that is included in the recorded times, and is left out if there is no fault.
+  // How much of the trap's time the recorded times include. It is left out if there is no fault.
   std::uint64_t recorded_trip_ns(const Node& node) const {
     return node.untimed ? 0 : round_trip_ns(node);
   }
@@ -213,8 +213,8 @@ class Walk {
     for (const std::uint32_t number : armed_) arm(number);
   }
 
-  // The simulated time of a recorded time: it follows the last end before it by the recorded
-  // difference.
+  // The simulated time for a recorded time. It is as long after the last end of a node before it as
+  // in the recording.
   std::uint64_t moment(std::uint64_t time_ns) const {
     std::uint64_t recorded_ns = timeline_.trace->machine.start_ns;
     std::uint64_t simulated_ns = recorded_ns;
@@ -229,8 +229,9 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
-  std::array<std::uint64_t, impl::max_processors> trap_ns_{};  // of a fault, by its processor
-  // Simulated times of nodes. Only accesses have a begin: when their own page is available.
+  std::array<std::uint64_t, impl::max_processors> trap_ns_{};  // of a fault, by processor
+  // Simulated times of nodes. Only accesses have a begin: the time at which their own page is
+  // available.
   std::vector<std::uint64_t> begins_;
   std::vector<std::uint64_t> ends_;
   std::vector<Lane> lanes_;

@@ -13,10 +13,10 @@ using impl::PageMask;
 using impl::PageRun;
 using impl::Processor;
 
-// A pool that needs free pages now gives up what it gave up soon after this in the recording.
+// A pool that needs free pages evicts what it evicted at most this much later in the recording.
 constexpr std::uint64_t soon_ns = 100'000'000;
 
-// Thread-local, because the library's clock is a function.
+// Thread-local and not a member, because the library takes its clock as a plain function.
 thread_local std::uint64_t arrived_last_ns = 0;
 
 class SimulatedBackend final : public impl::CopyBackend {
@@ -92,7 +92,7 @@ bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pag
     for (const PageRun run : impl::runs_of(changed)) block.switched(p, run, owner);
   };
   if (wish != Wish::see) {
-    // Only an access to the own pool waits for that.
+    // The cost of the change: only accesses to pages in p's own pool wait for it.
     meter_.cost_ns += costs_.remote_map.of((pages & block.at(p).resident).count());
     change(wish == Wish::tidy ? pages & block.absent() : pages, p);
     return true;
@@ -134,7 +134,7 @@ void SimulatedMemory::follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
 }
 
 void SimulatedMemory::make_room(Processor p, std::uint64_t pages) {
-  // A fault does not bring pages into the last free ones (faults/fault_attempt.h).
+  // A fault leaves the pages below the low watermark free (faults/fault_attempt.h).
   const std::uint64_t kept = impl::Watermarks::of(engine_.at(p).capacity.pages()).low;
   while (free_pages(p) < pages + kept && evict_recorded(p, recorded_ns_ + soon_ns)) {
   }
@@ -168,8 +168,7 @@ void SimulatedMemory::keep_free(Processor p, std::uint64_t now_ns) {
     its.relieving = false;
     return;
   }
-  // One block at a time: the block that came last would be the next to leave, and by then it has
-  // come as a whole.
+  // One block at a time, so that a block that is still arriving is not evicted.
   if (now_ns < its.evicting_until_ns) return;
   begin(now_ns);
   its.relieving = evictor_.evict_one({p, 0, {}, 0, /*background=*/true}) == OpStatus::ok;

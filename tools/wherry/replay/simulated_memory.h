@@ -1,8 +1,8 @@
 // The memory of a replay: the library's page engine, evictor and effects of advice, on processors
-// that have no kernel. Each of their operations succeeds at once. What operations cost is added up,
-// and in place of the clock the caller says what time it is.
+// without Linux. Each of their operations succeeds at once. The costs of operations are added up,
+// and the caller gives the time in place of a clock.
 //
-// One thread's; blocks are locked only because the library requires it.
+// Not thread-safe; blocks are locked only because the library requires it.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ struct MachineSetting {
   int processors = 1;
   impl::ProcessorMask coherent = 0;                                  // use the host's page table
   std::array<std::uint64_t, impl::max_processors> capacity_pages{};  // 0: no limit
-  unsigned region_pages = impl::pages_per_region;  // what a fault brings without an opinion
-  std::span<const std::uint64_t> blocks;           // by number, which 2 MiB of addresses each is
-  // What full devices evict first; null: the library's replacement chooses alone.
+  unsigned region_pages = impl::pages_per_region;  // that a fault brings if a policy has no opinion
+  std::span<const std::uint64_t> blocks;           // by number: the address / 2 MiB
+  // What full devices evict first; if null, the library's replacement chooses alone.
   const VictimLists* victims = nullptr;
 };
 
@@ -37,13 +37,13 @@ struct Meter {
   std::uint64_t now_ns = 0;
   double cost_ns = 0;
   std::uint64_t copies = 0;                // of runs of pages, by all operations
-  std::vector<std::uint64_t> arrivals_ns;  // by block: when the pages come that came last
+  std::vector<std::uint64_t> arrivals_ns;  // by block: when its latest pages arrive
 
   std::uint64_t end_ns() const { return now_ns + static_cast<std::uint64_t>(cost_ns + 0.5); }
-  // Pages of a block are copied. They arrive when the operation ends, but not before other pages of
-  // the block: pages may be evicted while they are still on their way.
+  // Pages of a block are copied. They arrive when the operation ends, but not before earlier pages
+  // of the block: a block may be evicted before all its pages have arrived.
   void note_copy(impl::PageSpan span);
-  // When those pages arrive that the calling thread's replay has copied last.
+  // When the pages arrive that the calling thread's replay has copied last.
   static std::uint64_t last_arrival_ns();
 };
 
@@ -94,8 +94,8 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   const std::byte* alias(impl::PageIndex) const override { return nullptr; }
 
   impl::ProcessorMemory memory;
-  // Of eviction ahead of need: less than the low watermark was free, and not yet the high one; and
-  // until when a block is being evicted.
+  // For eviction ahead of need: whether free pages fell below the low watermark and have not
+  // reached the high one since, and until when a block is being evicted.
   bool relieving = false;
   std::uint64_t evicting_until_ns = 0;
 
@@ -109,24 +109,24 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   Meter& meter_;
 };
 
-// A block's index is its number in the replay.
+// All pools of a replay. A block's index is its number in the replay.
 class SimulatedMemory final : impl::ViewRequests {
  public:
-  // All outlive this.
+  // The arguments must outlive this object.
   SimulatedMemory(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy,
                   const impl::AdviceMap& advice);
 
-  // Grows the reservation to so many pages of p's pool; evicts for them. False: there cannot be so
-  // many, and the reservation is empty. Not under a block's lock.
+  // Grows the reservation to so many pages of p's pool, and evicts for them. If that is impossible,
+  // empties it and returns false. Not under a block's lock.
   bool reserve(impl::Processor p, std::uint64_t pages, impl::Reservation& reservation);
   // Evicts ahead of need, as the background evictor does; no thread waits for that. Not under a
   // block's lock.
   void keep_free(impl::Processor p, std::uint64_t now_ns);
-  // What happens from now on happened at that time in the recording. Evicts what it had evicted by
-  // then, from pools that are nearly full. Not under a block's lock.
+  // What happens from now on was recorded at `recorded_ns`. Evicts from the devices' pools what the
+  // recorded run had evicted by then. Not under a block's lock.
   void follow(std::uint64_t recorded_ns, std::uint64_t now_ns);
-  // So many pages came to p in the recording about now: evicts for them what it evicted. Not under
-  // a block's lock.
+  // Frees space for pages that came to p in the recording about now: evicts what the recorded run
+  // evicted. Not under a block's lock.
   void make_room(impl::Processor p, std::uint64_t pages);
   // p accesses, without a fault, what the owner's pool holds of the block.
   void note_hit(impl::BlockIndex block, impl::Processor owner);
@@ -156,8 +156,8 @@ class SimulatedMemory final : impl::ViewRequests {
   bool wait_until_done(int) override { return true; }
   bool wait_until_done(impl::Processor, int) override { return true; }
 
-  // Evicts what p's pool gave up next in the recording, by then, unless it may not be evicted here.
-  // False: the pool has no such block.
+  // Evicts the next block that p's pool evicted in the recording by `until_ns`, unless it may not
+  // be evicted now. Returns false if the pool has no such block.
   bool evict_recorded(impl::Processor p, std::uint64_t until_ns);
   std::uint64_t free_pages(impl::Processor p) const;
   // Counts the blocks that the evictor has evicted, and adds what that costs.
@@ -173,7 +173,7 @@ class SimulatedMemory final : impl::ViewRequests {
   RecordedVictims victims_;
   std::uint64_t recorded_ns_ = 0;
   std::uint64_t evictions_ = 0;
-  bool samples_ = false;  // accesses to some blocks
+  bool samples_ = false;  // whether accesses to some blocks are sampled
 };
 
 }  // namespace wherry::replay

@@ -1,5 +1,6 @@
 // A replay's data about addresses: allocated pages, their owners, and the program's advice. The
-// last stretch looked up is cached for each block, because most faults ask for the same one again.
+// last stretch looked up is cached for each block, because most faults ask for the same stretch
+// again.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct Stretch {
   impl::PageRun run;
   impl::Advice advice;
   std::optional<impl::Processor> owner;  // set for a device's own memory
-  std::uint64_t allocation = 0;          // its number; 0: it is not in the trace
+  std::uint64_t allocation = 0;          // its number; 0 if the trace has none
 };
 
 class Stretches {
@@ -35,7 +36,7 @@ class Stretches {
     std::optional<impl::Processor> owner;
   };
   std::optional<Freed> free(impl::PageIndex first_page);
-  // Pages of a block. The second forgets what the program has said of them.
+  // Record advice for pages of a block, and remove all of their advice.
   void advise(std::uint32_t block, impl::PageRun run, const impl::AdviceChange& change);
   void forget(std::uint32_t block, impl::PageRun run);
 

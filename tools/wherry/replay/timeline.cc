@@ -18,11 +18,11 @@ using impl::EventKind;
 using impl::Processor;
 using impl::TraceEvent;
 
-// The data of one block takes a few kilobytes.
+// A limit, because the data of one block takes a few kilobytes.
 constexpr std::uint64_t blocks_max = std::uint64_t{1} << 20;
 
-// Stale messages and faults that ended a thread are not accesses that another policy could handle
-// differently.
+// Whether the event is an access that a policy could handle differently: stale messages and faults
+// that ended a thread are not.
 bool is_touch(const TraceEvent& event) {
   return event.kind == EventKind::fault && event.bytes != 0 && event.destination >= 0 &&
          (event.detail & impl::fault_refused) == 0;
@@ -88,7 +88,8 @@ class Builder {
   struct Lane {
     std::uint32_t last = none;    // its latest node
     std::uint32_t before = none;  // the node before that
-    // The device whose kernel the thread runs; 0: a thread of the program; else no thread's lane.
+    // The device whose kernel the thread runs; 0 for a thread of the program; negative if the lane
+    // is no thread's.
     int processor = 0;
     // For a device's lane: its latest node that the end of a launch depends on.
     std::uint32_t awaited = none;
@@ -113,8 +114,8 @@ class Builder {
       timeline_.victims[static_cast<std::size_t>(event.source)].push_back({event.time_ns, *block});
   }
 
-  // Whether the access is a kernel's. On a coherent device it may be one of a thread of the program
-  // that counts as the device, but then no launch is running, usually.
+  // Whether a kernel made the access. On a coherent device a thread of the program may count as the
+  // device, but then usually no launch is running.
   bool is_of_kernel(const TraceEvent& event) const {
     const Processor p{event.destination};
     return timeline_.table_of(p) == p ? !p.is_host()
@@ -187,7 +188,7 @@ class Builder {
       lane.awaited = ended;
     }
     last_end_[static_cast<std::size_t>(event.destination)] = latest_end_ = node();
-    // The trace may begin during a launch.
+    // Not below 0, because the trace may begin during a launch.
     int& running = running_[static_cast<std::size_t>(event.destination)];
     running = std::max(running - 1, 0);
     finish(event.time_ns);
@@ -262,12 +263,12 @@ class Builder {
     timeline_.edges.push_back(earlier);
   }
 
-  // The same, only for the first node of a lane after the earlier node.
+  // Adds an edge to the earlier node only if no node of this lane is after it yet.
   void after_news(std::uint32_t earlier) {
     if (earlier != none && (previous_ == none || earlier > previous_)) after(earlier);
   }
 
-  // Adds edges to all that the host's threads had done by then.
+  // Adds edges to the last nodes of the host's threads that had ended by then.
   void after_host(std::uint64_t time_ns) {
     for (const Lane& lane : lanes_)
       if (lane.processor == 0) after(ended_by(lane, time_ns));

@@ -58,8 +58,8 @@ struct Timeline {
   const tool::Trace* trace = nullptr;  // must outlive this object
   impl::ProcessorMask coherent = 0;    // devices that use the host's page table
   std::vector<Node> nodes;  // in order of time; one more than size(), for the end of the last edges
-  // To nodes that had to end before, besides the previous node of the lane. With the bit `begun`:
-  // to a node that only had to begin taking the page away.
+  // Edges to nodes that had to end before, besides the previous node of the lane. With the bit
+  // `begun`: to a node that only had to begin to take the page away.
   static constexpr std::uint32_t begun = std::uint32_t{1} << 31;
   std::vector<std::uint32_t> edges;
   std::vector<std::uint64_t> ends;      // recorded end of each node
@@ -76,8 +76,8 @@ struct Timeline {
   impl::Processor table_of(impl::Processor p) const {
     return (coherent & p.bit()) != 0 ? impl::Processor::host() : p;
   }
-  // The pages that moved along with this access and that the same processor did access: without
-  // that move it would have faulted on them.
+  // The pages that moved along with this access and that the same processor accessed: without that
+  // move it would have faulted on them.
   impl::PageMask used_along(std::uint32_t node) const {
     const Node& its = nodes[node];
     const RecordedAnswer& answer = answers[node];
@@ -93,7 +93,7 @@ struct Timeline {
   }
 };
 
-// A string: one line that says why it cannot be replayed. Throws std::bad_alloc.
+// Returns one line that says why if the trace cannot be replayed. Throws std::bad_alloc.
 std::variant<Timeline, std::string> make_timeline(const tool::Trace& trace);
 
 }  // namespace wherry::replay

@@ -1,5 +1,5 @@
-// Which addresses a program has used, in bounded memory: where they have too many gaps, small gaps
-// count as used. One thread.
+// Records which addresses a program has used, in bounded memory: if there are too many gaps, small
+// gaps count as used. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class AddressExtents {
 
   // Adds the pages of the range. Neighbours become one extent.
   void add(std::uint64_t address, std::uint64_t bytes);
-  // At most this many from now on, by address. They do not touch.
+  // Returns at most `extents_max` extents, by address. They do not touch.
   std::vector<Extent> take(std::size_t extents_max);
 
  private:
@@ -34,7 +34,7 @@ class AddressExtents {
   std::uint64_t grain_;  // extents begin and end at multiples of it
   const std::size_t extents_max_;
   std::map<std::uint64_t, std::uint64_t> ends_;  // by begin
-  Extent last_;                                  // that contained an added range
+  Extent last_;                                  // that contains the range added last
 };
 
 }  // namespace wherry::report

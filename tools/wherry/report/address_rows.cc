@@ -6,7 +6,7 @@
 namespace wherry::report {
 namespace {
 
-// Small ranges, such as vectors beside a matrix, are to be seen, too.
+// The least rows of a segment, so that small ones, such as vectors beside a matrix, are seen.
 constexpr std::size_t least_rows = 2;
 
 void add(std::vector<Segment>& segments, Extent extent, std::string_view name) {

@@ -17,7 +17,7 @@ namespace wherry::report {
 // Neighbouring addresses of one name.
 struct Segment {
   Extent extent;
-  std::string name;  // empty: it has none
+  std::string name;  // empty if it has none
   std::size_t first_row = 0;
   std::size_t rows = 0;
   std::uint64_t row_bytes = 0;  // of each row but the last
@@ -27,8 +27,9 @@ struct Segment {
 
 class AddressRows {
  public:
-  // About `rows` rows, and at most two more for each of the `segments_max` segments. Where names
-  // would make more segments than that, they do not divide extents; the smallest ones have no rows.
+  // About `rows` rows, and at most two more for each of the `segments_max` segments. If names would
+  // make more segments, they do not divide extents; if there are still more, the smallest ones have
+  // no rows.
   AddressRows(std::span<const Extent> extents, const tool::RangeNames& names,
               std::uint64_t page_bytes, std::size_t rows, std::size_t segments_max);
 
@@ -36,13 +37,13 @@ class AddressRows {
     std::size_t number;
     Extent extent;
   };
-  // The row of this address; nullopt: it has none.
+  // The row of this address; nullopt if it has none.
   std::optional<Row> find(std::uint64_t address) const;
   Extent extent_of(std::size_t row) const;
   std::size_t size() const { return size_; }
-  // By address.
+  // Ordered by address.
   const std::vector<Segment>& segments() const { return segments_; }
-  // Of segments that have no rows.
+  // The bytes of segments without rows.
   std::uint64_t bytes_left_out() const { return bytes_left_out_; }
 
  private:

@@ -6,7 +6,7 @@ namespace wherry::report {
 
 void EventOrder::add(std::span<const impl::TraceEvent> events) {
   waiting_.insert(waiting_.end(), events.begin(), events.end());
-  // Twice the window, so that each event is sorted about twice.
+  // Sorting only when two windows are full sorts each event about twice.
   if (waiting_.size() >= 2 * window_) visit_first(waiting_.size() - window_);
 }
 

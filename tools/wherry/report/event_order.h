@@ -1,7 +1,7 @@
 // Puts the events of a trace in order of time without keeping all of them: it sorts a window of
 // them. Threads write to a trace in turns, so an event is at most some thousand places away from
 // its own. An event that is further away, such as one that lasted for most of the run, comes late.
-// One thread.
+// Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class EventOrder {
   EventOrder(std::size_t window, Visit visit) : window_(window), visit_(std::move(visit)) {}
 
   void add(std::span<const impl::TraceEvent> events);
-  // Visits the rest.
+  // Visits the events that wait.
   void end() { visit_first(waiting_.size()); }
 
  private:

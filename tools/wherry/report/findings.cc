@@ -14,12 +14,12 @@ namespace {
 using impl::AdviceDetail;
 using tool::processor_name;
 
-// Smaller numbers are not worth a change of the program.
+// Fewer pages or faults are not worth a change of the program.
 constexpr std::uint64_t pages_min = 64;
 constexpr std::uint64_t sweep_faults_min = 32;
-// A page that moved there and back this often is in dispute.
+// Pages that move between two processors and back this often, on average, are disputed.
 constexpr std::uint64_t round_trips_min = 2;
-// Memory with at most one write fault among this many is read.
+// Memory with at most one write fault for this many read faults counts as read.
 constexpr std::uint64_t reads_per_write = 16;
 
 constexpr std::array<std::string_view, 7> proposal_names{
@@ -38,7 +38,7 @@ std::string time_text(std::uint64_t ns) {
   return fmt::format("{:.1f} ms", static_cast<double>(ns) / 1e6);
 }
 
-// Two processors, the first with the lower number, between which pages of a memory move.
+// Two processors between which pages of a memory move. `a` has the lower number.
 struct Pair {
   std::size_t a = 0, b = 0;
   std::uint64_t there = 0, back = 0;  // pages that moved
@@ -49,12 +49,12 @@ struct Pair {
   std::uint64_t moves_of_each() const { return moves() / std::max<std::uint64_t>(pages, 1); }
 };
 
-// In a sentence.
+// The processor's name inside a sentence.
 std::string who(std::size_t processor) {
   return processor == 0 ? "the host" : processor_name(static_cast<int>(processor));
 }
 
-// At the beginning of a sentence.
+// The processor's name at the beginning of a sentence.
 std::string as_subject(std::size_t processor) {
   std::string words = who(processor);
   words[0] = words[0] == 't' ? 'T' : 'D';
@@ -106,7 +106,7 @@ class Analysis {
     return use.by[pair.a].fault_ns + use.by[pair.b].fault_ns;
   }
 
-  // Two processors take the memory from each other.
+  // Adds a finding about two processors that take the memory from each other.
   void add_dispute(const std::string& name, const MemoryUse& use, const Pair& pair) {
     const ProcessorUse &a = use.by[pair.a], &b = use.by[pair.b];
     const std::uint64_t reads = a.reads + b.reads, writes = a.writes + b.writes;
@@ -149,7 +149,8 @@ class Analysis {
   }
 
   void add_writes(Finding finding, const MemoryUse& use, const Pair& pair) {
-    // A device's kernels are what should not wait. Of two devices, the one with more faults.
+    // Prefers the device to the host, because its kernels should not wait; of two devices, the one
+    // with more faults.
     const bool second = pair.a == 0 || use.by[pair.b].faults() > use.by[pair.a].faults();
     finding.processor = static_cast<int>(second ? pair.b : pair.a);
     const std::string home = who(second ? pair.b : pair.a), guest = who(second ? pair.a : pair.b);
@@ -171,7 +172,7 @@ class Analysis {
     findings_.push_back(std::move(finding));
   }
 
-  // The pages go to a device once, and back.
+  // Adds one if pages go to a device once, and back.
   void add_visit(const std::string& name, const MemoryUse& use, const Pair& pair) {
     if (pair.a != 0 || pair.pages == 0 || use.was_advised(AdviceDetail::set_accessed_by)) return;
     const std::uint64_t pages = use.by[pair.b].came_pages;
@@ -192,7 +193,7 @@ class Analysis {
          cost_of(use, pair), pair.moves()});
   }
 
-  // A processor takes the pages one after the other.
+  // Adds one if a processor faults on the pages one after the other.
   void add_sweep(const std::string& name, const ProcessorUse& by, std::size_t processor) {
     if (by.faults() < sweep_faults_min || 2 * by.in_order < by.faults()) return;
     const std::string user = who(processor);
@@ -209,7 +210,7 @@ class Analysis {
          by.fault_ns, by.came_pages});
   }
 
-  // Pages were to move while somebody outside of the library held them.
+  // Adds one about pages that could not move because a system call or another process held them.
   void add_holds(const std::string& name, const MemoryUse& use) {
     findings_.push_back(
         {Proposal::pin, name, -1,

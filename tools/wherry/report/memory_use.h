@@ -1,5 +1,5 @@
 // How each named memory of a trace was used: faults and page moves by processor, as far as findings
-// and tables need them. One thread.
+// and tables need them. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace wherry::report {
 
 // What one processor did with one memory.
 struct ProcessorUse {
-  std::uint64_t first_touches = 0;  // faults on pages that were nowhere
+  std::uint64_t first_touches = 0;  // faults on pages that no processor had
   std::uint64_t reads = 0;          // further faults, by access
   std::uint64_t writes = 0;
   std::uint64_t in_order = 0;  // faults a little after the last one of their thread, by address
   std::uint64_t fault_ns = 0;
   std::uint64_t came_pages = 0;     // different pages that came here from another processor
-  std::uint64_t evicted_pages = 0;  // that left for want of capacity
+  std::uint64_t evicted_pages = 0;  // that left for lack of capacity
   std::uint64_t prefetched_pages = 0;
 
   std::uint64_t faults() const { return first_touches + reads + writes; }
@@ -32,14 +32,14 @@ struct ProcessorUse {
 struct MemoryUse {
   std::uint64_t bytes = 0;  // of all ranges that have the name at the end
   std::array<ProcessorUse, impl::max_processors> by;
-  // Pages that moved because of accesses: by source, by destination.
+  // Pages that moved because of accesses, by source and destination.
   std::array<std::array<std::uint64_t, impl::max_processors>, impl::max_processors> moved_pages{};
   std::uint64_t all_moved_pages = 0;  // for any reason, also evictions and prefetches
   std::uint64_t copied_pages = 0;
   std::uint64_t thrashings = 0;
   std::uint64_t throttled_ns = 0;
-  // How often pages could not move because somebody outside of the library held them, and how many
-  // pages those were, each time.
+  // How often pages could not move because a system call or another process held them, and the sum
+  // of these pages.
   std::uint64_t holds = 0;
   std::uint64_t held_pages = 0;
   std::uint32_t advised = 0;  // a bit for each impl::AdviceDetail that the program gave
@@ -55,7 +55,7 @@ class MemoryUses {
  public:
   explicit MemoryUses(std::uint64_t page_bytes) : page_bytes_(page_bytes) {}
 
-  // `name`: of the event's memory; empty: it has none. `place`: of the event's page, before the
+  // `name`: of the event's memory; may be empty. `place`: the state of the event's page before the
   // event. To be called in order of time.
   void add(const impl::TraceEvent& event, std::string_view name, PageState place);
   // One of the event's pages came to a processor for the first time.

@@ -1,5 +1,5 @@
-// The page of a report: one HTML file that loads nothing else. page/embed.py puts it together when
-// Wherry is built.
+// The page of a report: one HTML file that loads no other file. page/embed.py makes it when Wherry
+// is built.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // Where each page of a trace is at the time of the event that was applied last: as the events say,
 // which need not be all that happened (a trace may begin late, or lack events). Takes 4 bytes for
-// each page that the program has used. One thread.
+// each page that the program has used. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct PageState {
 
 class PagePlaces {
  public:
-  // `blocks_max`: further blocks of 512 pages are not followed, so that a trace that claims to use
-  // all addresses does not exhaust memory. By default 512 GiB are.
+  // `blocks_max`: only so many blocks of 512 pages are followed, so that a trace that claims to use
+  // all addresses does not exhaust memory. The default stands for 512 GiB.
   explicit PagePlaces(std::uint64_t page_bytes, std::size_t blocks_max = std::size_t{1} << 18)
       : page_bytes_(page_bytes), blocks_max_(blocks_max) {}
 
@@ -33,18 +33,18 @@ class PagePlaces {
   // page that is elsewhere afterwards, or came to a processor for the first time.
   template <typename Changed>
   void apply(const impl::TraceEvent& event, const Changed& changed);
-  // Zero, if no event said anything about the page.
+  // The state is 0 if no event concerned the page.
   PageState at(std::uint64_t address);
 
  private:
   static constexpr std::size_t block_pages = 512;
-  // More than any event has: they concern a block, or a managed variable.
+  // More than any event has: events concern a block or a managed variable.
   static constexpr std::uint64_t event_pages_max = std::uint64_t{1} << 18;
   using Block = std::array<PageState, block_pages>;
 
-  // Null: no page of the block is known.
+  // Null if no page of the block is known.
   Block* find(std::uint64_t number);
-  // Null: there are too many blocks.
+  // Null if there are too many blocks.
   Block* find_or_create(std::uint64_t number);
   static PageState after(const impl::TraceEvent& event, PageState before);
   // Whether the event can change where pages are.

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using tool::processor_name;
 using tool::TraceAbout;
 
-// The page has a row of a table for each; more do not help people.
+// The page's tables have a row for each; more rows do not help people.
 constexpr std::size_t memories_max = 200;
 constexpr std::size_t kernels_max = 100;
 
@@ -70,7 +70,7 @@ std::string base64(const std::vector<std::uint8_t>& bytes) {
   return text;
 }
 
-// By holder: shares by row and bin; null: it held nothing.
+// By holder: its shares by row and bin; null if it held nothing.
 Json shares_json(const TraceReport& report) {
   Json json = Json::array();
   for (std::size_t holder = 0; holder < report.residency.holders(); ++holder) {
@@ -143,7 +143,7 @@ Json use_json(const std::string& name, const MemoryUse& use, std::uint64_t page_
           {"held_bytes", use.held_pages * page_bytes}};
 }
 
-// Those with the most traffic.
+// The memories with the most traffic.
 Json memory_json(const TraceReport& report) {
   std::vector<const MemoryUses::ByName::value_type*> uses;
   for (const auto& use : report.memory) uses.push_back(&use);
@@ -157,7 +157,7 @@ Json memory_json(const TraceReport& report) {
   return json;
 }
 
-// Those that took the most time.
+// The kernels that took the most time.
 Json kernels_json(const TraceReport& report) {
   std::vector<std::pair<std::string, KernelTimes>> kernels(report.timelines.kernels().begin(),
                                                            report.timelines.kernels().end());

@@ -1,4 +1,5 @@
-// Which processor holds the memory of each row of addresses, in each part of the time. One thread.
+// Which processor holds the memory of each row of addresses, in each part of the time. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +18,20 @@ class ResidencyMap {
   ResidencyMap(const AddressRows& rows, const TimeBins& bins, std::uint64_t page_bytes,
                std::size_t processors);
 
-  // The page at this address is elsewhere from now on. To be called in order of time, for one run
-  // of pages at the same time; other calls count at the time of the last one.
+  // The page at this address is in other places from now on. To be called in order of time; pages
+  // of one row that change at the same time must follow one another.
   void change(std::uint64_t time_ns, std::uint64_t address, std::uint16_t before,
               std::uint16_t after);
   // Takes the time until the end of the last bin into account.
   void end();
 
-  // The holders: each processor, and, as the last, several processors with a copy each.
+  // The number of holders: each processor, and as the last one several processors with a copy each.
   std::size_t holders() const { return processors_ + 1; }
   // How much of the row's memory the holder had in that time, on average: from 0 to 255.
   std::uint8_t share(std::size_t holder, std::size_t row, std::size_t bin) const;
 
  private:
-  // The holder of a page that is at these processors, which are not none.
+  // The holder of a page that is at these processors. Requires: `places` is not 0.
   std::size_t holder_of(std::uint16_t places) const;
   // Adds the time since the row's last change.
   void settle(std::size_t row, std::uint64_t time_ns);

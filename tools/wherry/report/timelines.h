@@ -1,4 +1,4 @@
-// What happened in each part of the time: faults, moves by cause, kernels. One thread.
+// What happened in each part of the time: faults, moves by cause, kernels. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -28,12 +28,12 @@ class Timelines {
 
   // `label`: of a launch, the kernel's name. To be called in order of time.
   void add(const impl::TraceEvent& event, std::string_view label);
-  // `end_ns`: when launches that have not ended are counted as ended.
+  // Launches that have not ended are counted as ended at `end_ns`.
   void end(std::uint64_t end_ns);
 
   // How many faults the processor had.
   const Timeline& faults(std::size_t processor) const { return faults_[processor]; }
-  // Bytes that moved for this reason, and bytes that were copied for any.
+  // Bytes that moved for this reason, and bytes that were copied for any reason.
   const Timeline& moved(impl::EventCause cause) const {
     return moved_[static_cast<std::size_t>(cause)];
   }
@@ -41,7 +41,7 @@ class Timelines {
   // How long the processor had a kernel, in nanoseconds: from its launch until the host noticed its
   // end.
   const Timeline& busy(std::size_t processor) const { return busy_[processor]; }
-  // By name.
+  // The times of kernels, by name.
   const std::map<std::string, KernelTimes, std::less<>>& kernels() const { return kernels_; }
 
  private:
@@ -59,7 +59,8 @@ class Timelines {
   std::array<Timeline, impl::event_causes> moved_;
   Timeline copied_;
   std::map<LaunchId, Launch> running_;
-  // By processor: until when its time is in busy_, so that kernels side by side count once.
+  // By processor: until when its time is in busy_, so that kernels that run side by side count
+  // once.
   std::array<std::uint64_t, impl::max_processors> busy_until_ns_{};
   std::map<std::string, KernelTimes, std::less<>> kernels_;
 };

@@ -23,10 +23,10 @@ constexpr std::size_t rows_count = 256;
 constexpr std::size_t extents_while_reading = 4096;
 constexpr std::size_t extents_shown = 64;
 constexpr std::size_t segments_max = 128;
-// Events that a window of this length puts in order: much more than all threads together record
-// while one of them has a fault.
+// The length of EventOrder's window: many more events than all threads together record while one of
+// them has a fault.
 constexpr std::size_t order_window = std::size_t{1} << 18;
-// Allocations without a name get one until there are this many.
+// At most so many allocations get a made-up name, which the program's names replace.
 constexpr std::size_t unnamed_allocations_max = 4096;
 
 bool uses_memory(EventKind kind) {
@@ -47,8 +47,8 @@ bool is_of_memory(EventKind kind) {
          kind != EventKind::mark;
 }
 
-// Calls visit(events) for each part of the trace. Returns what the trace says besides its events; a
-// string: why it cannot be read.
+// Calls visit(events) for each part of the trace. Returns what the trace says besides its events,
+// or why it cannot be read.
 template <typename Visit>
 std::variant<TraceAbout, std::string> read_parts(const OpenTrace& open, const Visit& visit) {
   TraceStream stream(open());
@@ -61,7 +61,7 @@ std::variant<TraceAbout, std::string> read_parts(const OpenTrace& open, const Vi
   return stream.take_about();
 }
 
-// What the first reading learns.
+// Collects what the first reading learns.
 struct Survey {
   std::uint64_t events = 0;
   AddressExtents used{impl::page_size, extents_while_reading};
@@ -84,7 +84,7 @@ tool::RangeNames names_at_the_end(const std::vector<TraceName>& names) {
   std::ranges::stable_sort(ranges, {}, &TraceName::time_ns);
   tool::RangeNames result;
   for (const TraceName* name : ranges) {
-    // Rounded out to whole pages, because each page has its own location.
+    // Names cover whole pages, because each page has its own location.
     const std::uint64_t start = name->address / impl::page_size * impl::page_size;
     const std::uint64_t bytes = std::min(name->bytes, UINT64_MAX - 2 * impl::page_size);
     result.set(start, impl::round_up(name->address - start + bytes, impl::page_size), name->name);
@@ -92,7 +92,7 @@ tool::RangeNames names_at_the_end(const std::vector<TraceName>& names) {
   return result;
 }
 
-// The second reading.
+// Counts in the second reading.
 class Counter {
  public:
   explicit Counter(TraceReport& report)

@@ -1,6 +1,6 @@
-// All that a report on a trace shows, of a trace of any length: read twice, first to learn which
-// times and addresses there are, then to count. Takes memory for fixed numbers of times and of rows
-// of addresses, for each name, and 4 bytes for each page that the program used.
+// All that a report on a trace shows. The trace may have any length: it is read twice, first to
+// learn which times and addresses there are, then to count. Takes memory for fixed numbers of times
+// and of rows of addresses, for each name, and 4 bytes for each page that the program used.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 namespace wherry::report {
 
 struct TraceReport {
-  // Without anything counted.
+  // Makes a report whose counts are 0.
   TraceReport(tool::TraceAbout trace, const TimeBins& times, AddressRows addresses);
   TraceReport(const TraceReport&) = delete;
   TraceReport& operator=(const TraceReport&) = delete;
@@ -39,7 +39,7 @@ struct TraceReport {
 // Begins to read the trace from its start.
 using OpenTrace = std::function<tool::TraceStream::ReadBytes()>;
 
-// Calls `open` twice. A string: one line with the reason why the file cannot be read as a trace.
+// Calls `open` twice. Returns one line with the reason if the file cannot be read as a trace.
 // Throws std::bad_alloc, and what `open` and its result throw. Any thread.
 std::variant<std::unique_ptr<const TraceReport>, std::string> make_report(const OpenTrace& open);
 

@@ -1,4 +1,4 @@
-/* CUDA's types, under the name of this header there. */
+/* CUDA's types, in the header that CUDA has for them. */
 #ifndef __BUILTIN_TYPES_H__
 #define __BUILTIN_TYPES_H__
 

@@ -36,15 +36,15 @@ class thread_block {
   __device__ static dim3 thread_index() { return ::wherry::kernels::thread_index(); }
   static dim3 group_dim() { return ::wherry::kernels::block_dim(); }
   static dim3 dim_threads() { return ::wherry::kernels::block_dim(); }
-  /* Of block_tile_memory; null: the group has none. */
+  /* The memory of a block_tile_memory; null if the group has none. */
   void* memory() const { return memory_; }
 
  private:
   void* memory_ = nullptr;
 };
 
-/* All threads of the launch. They can wait for each other if the launch is cooperative, or of one
- * block. */
+/* All threads of the launch. They can wait for each other if the launch is cooperative, or has only
+ * one block. */
 class grid_group {
  public:
   static bool is_valid() { return wherryGridCanWait() != 0; }
@@ -124,7 +124,7 @@ class coalesced_group {
     for (; rank > 0; --rank) rest &= rest - 1;
     return rest == 0 ? 32 : static_cast<unsigned>(__builtin_ctz(rest));
   }
-  /* The bits of the group's lanes, side by side. */
+  /* Returns the bits of the group's lanes, packed side by side. */
   unsigned ranks_of(unsigned lanes) const {
     unsigned ranks = 0, rank = 0;
     for (unsigned rest = mask_; rest != 0; rest &= rest - 1, ++rank)
@@ -259,7 +259,7 @@ class thread_block_tile
 
  public:
   using Tile::Tile;
-  /* A tile is the same whatever it was made from. */
+  /* A tile is the same whatever group it was made from. */
   template <typename Other>
   thread_block_tile(const thread_block_tile<Size, Other>& other) : Tile(other) {}
 };
@@ -313,7 +313,7 @@ __device__ coalesced_group tiled_partition(const Group&, unsigned size) {
   const unsigned ones = size >= 32 ? ~0u : (1u << size) - 1;
   return coalesced_group(ones << lane / size * size);
 }
-/* The lanes of the group that give the same predicate or label. */
+/* Returns the lanes of the group with the caller's predicate or label. */
 template <typename Group>
 __device__ coalesced_group binary_partition(const Group& group, bool predicate) {
   const unsigned lanes = __ballot_sync(group.lanes(), predicate);

@@ -1,4 +1,4 @@
-/* CUDA's types of the runtime API, under the name of this header there. */
+/* CUDA's types of the runtime API, in the header that CUDA has for them. */
 #ifndef __DRIVER_TYPES_H__
 #define __DRIVER_TYPES_H__
 
@@ -10,7 +10,7 @@
 /* After it: both define dim3, and that of vector_types.h has conversions. */
 #include "../cuda_runtime_api.h"
 
-/* Of cudaDevAttrComputeMode; on Wherry always the first. */
+/* Values of cudaDevAttrComputeMode, which is always the first. */
 enum cudaComputeMode {
   cudaComputeModeDefault = 0,
   cudaComputeModeExclusive = 1,

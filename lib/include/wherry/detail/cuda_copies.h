@@ -59,8 +59,8 @@ typedef struct CUDA_MEMCPY2D_st {
 } CUDA_MEMCPY2D_v2;
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-/* A box of bytes: Depth such rectangles, srcHeight * srcPitch bytes apart. A pitch of 0 means
- * WidthInBytes, a height of 0 means Height. */
+/* A box of bytes: Depth rectangles like those of CUDA_MEMCPY2D, srcHeight * srcPitch bytes apart. A
+ * pitch of 0 means WidthInBytes, a height of 0 means Height. */
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -179,7 +179,7 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
                                    CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
                                    CUstream hStream);
 
-/* The same for rectangles and boxes. No pitch or alignment is faster than another. In addition:
+/* Copy rectangles and boxes. No pitch or alignment is faster than another. Errors of copies, and:
  * - CUDA_ERROR_INVALID_VALUE: pCopy is NULL, an unknown memory type, a pitch that is less than a
  *   row or more than CU_DEVICE_ATTRIBUTE_MAX_PITCH, a height that is less than the box's, or srcLOD
  *   or dstLOD is not 0.

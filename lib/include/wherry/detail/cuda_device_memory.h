@@ -58,9 +58,10 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attri
  * - CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED. */
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 
-/* Ends that access. Waits for the work that was submitted to the current context's device before.
- * When the call returns no mapping is left, unless another context of the device has access, and a
- * kernel that accesses the memory fails with CUDA_ERROR_ILLEGAL_ADDRESS.
+/* Ends the access that cuCtxEnablePeerAccess gave. Waits for the work that was submitted to the
+ * current context's device before. When the call returns no mapping is left, unless another context
+ * of the device has access, and a kernel that accesses the memory fails with
+ * CUDA_ERROR_ILLEGAL_ADDRESS.
  * Errors:
  * - CUDA_ERROR_INVALID_CONTEXT: no current context, or peerContext is not a context.
  * - CUDA_ERROR_PEER_ACCESS_NOT_ENABLED. */

@@ -48,7 +48,7 @@ typedef enum CUstreamCaptureMode_enum {
   CU_STREAM_CAPTURE_MODE_RELAXED = 2
 } CUstreamCaptureMode;
 
-/* Those without a function here are the values of CUDA. */
+/* Types of nodes for which this header has no function are listed because CUDA has them. */
 typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,
@@ -178,11 +178,11 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream hStream, CUgraph* phGraph);
 
 /* Return in *captureStatus and *captureStatus_out whether the stream is being captured. If it is,
  * cuStreamGetCaptureInfo also returns a number that no other capture of the process has, and, of a
- * valid capture, its graph and the nodes that the stream's next node will depend on. Those are
- * valid until the next call that uses the stream. *edgeData_out is NULL, because no edge has data.
- * Outputs but the status may be NULL.
+ * valid capture, its graph and the nodes that the stream's next node will depend on. The list of
+ * nodes is valid until the next call that uses the stream. *edgeData_out is NULL, because no edge
+ * has data. All outputs but the status may be NULL.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: that pointer is NULL.
+ * - CUDA_ERROR_INVALID_VALUE: the status pointer is NULL.
  * - CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the context's default stream, while a stream that it is
  *   ordered with is captured. The capture goes on.
  * - CUDA_ERROR_INVALID_HANDLE: not a stream.
@@ -217,7 +217,7 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 /* ---- Graphs: nodes of work that depend on each other ----
  *
  * Errors of the functions of this section:
- * - CUDA_ERROR_INVALID_VALUE: a pointer for a result is NULL, or as said.
+ * - CUDA_ERROR_INVALID_VALUE: a pointer for a result is NULL, or as the function's comment says.
  * - CUDA_ERROR_INVALID_HANDLE: not a graph, node or executable graph. */
 
 /* Creates a graph without nodes. flags: 0, else CUDA_ERROR_INVALID_VALUE. */
@@ -232,17 +232,18 @@ CUresult CUDAAPI cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph);
 CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode,
                                         CUgraph hClonedGraph);
 
-/* Add a node, which runs after the numDependencies nodes of `dependencies`, all of the same graph
- * and different; else CUDA_ERROR_INVALID_VALUE. What a node needs is copied at the call: parameters
- * of kernels, values of fills, functions and their userData pointer, and a child with its nodes.
+/* Each of these adds a node, which runs after the numDependencies nodes of `dependencies`. These
+ * must be different nodes of the same graph, else CUDA_ERROR_INVALID_VALUE. What a node needs is
+ * copied at the call: parameters of kernels, values of fills, functions and their userData pointer,
+ * and a child with its nodes.
  *
- * A kernel, as of cuLaunchKernel, with its errors. */
+ * A kernel node, which launches like cuLaunchKernel, with its errors. */
 CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                       const CUgraphNode* dependencies, size_t numDependencies,
                                       const CUDA_KERNEL_NODE_PARAMS* nodeParams);
-/* A copy, as cuMemcpy3DAsync, and a fill, as cuMemsetD2D8Async and the like, with their errors.
- * `ctx` says where, as a stream of it would; there must be at least one byte, else
- * CUDA_ERROR_INVALID_VALUE. Both are asynchronous whatever the memory is.
+/* A node that copies like cuMemcpy3DAsync, and one that fills like cuMemsetD2D8Async and the like,
+ * with their errors. `ctx` says where, as a stream of it would; there must be at least one byte,
+ * else CUDA_ERROR_INVALID_VALUE. Both are asynchronous whatever the memory is.
  * Errors:
  * - CUDA_ERROR_INVALID_CONTEXT: ctx is not a context. */
 CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
@@ -251,21 +252,21 @@ CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
 CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                       const CUgraphNode* dependencies, size_t numDependencies,
                                       const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx);
-/* A function of the host, as of cuLaunchHostFunc. */
+/* A node that calls a function of the host, like cuLaunchHostFunc. */
 CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                     const CUgraphNode* dependencies, size_t numDependencies,
                                     const CUDA_HOST_NODE_PARAMS* nodeParams);
-/* Nothing: other nodes can depend on it. */
+/* A node that does nothing, on which other nodes can depend. */
 CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                      const CUgraphNode* dependencies, size_t numDependencies);
-/* Recording an event, and waiting for what it stands for when the graph is launched. */
+/* A node that records an event, and one that waits for what it stands for at the graph's launch. */
 CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                            const CUgraphNode* dependencies, size_t numDependencies,
                                            CUevent event);
 CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                          const CUgraphNode* dependencies, size_t numDependencies,
                                          CUevent event);
-/* All nodes of another graph, as they are now. */
+/* A node that contains all nodes of another graph, as they are now. */
 CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                           const CUgraphNode* dependencies, size_t numDependencies,
                                           CUgraph childGraph);
@@ -288,9 +289,9 @@ CUresult CUDAAPI cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from,
 #endif
 
 /* Return all nodes; those that depend on no other; and each dependency. If the list (or `from` and
- * `to`) is NULL, only their number is returned. Otherwise the number says for how many the list has
- * room; it is set to how many were stored, and the rest of the list to NULL. edgeData may be NULL;
- * it gets zeros. */
+ * `to`) is NULL, only their number is returned. Otherwise the caller sets the number to the room in
+ * the list; the call sets it to how many were stored, and the rest of the list to NULL. edgeData
+ * may be NULL; it gets zeros. */
 CUresult CUDAAPI cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes);
 CUresult CUDAAPI cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes);
 #if WHERRY_CUDA_API == 12
@@ -328,7 +329,7 @@ CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode hNode,
  * - CUDA_ERROR_NOT_SUPPORTED: CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH. */
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph,
                                     unsigned long long flags);
-/* Destroys it. What was launched of it still runs. */
+/* Destroys the executable graph. What was launched of it still runs. */
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec);
 
 /* Gives the nodes to the stream: after earlier work of the stream, after what was launched of this
@@ -350,10 +351,11 @@ CUresult CUDAAPI cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                 const CUDA_KERNEL_NODE_PARAMS* nodeParams);
 
-/* Later launches do what the graph says, whose nodes must be the same: as many, of the same types
- * and contexts, with the same dependencies, added in the same order.
+/* Makes later launches do what the graph says. Its nodes must be the same as before: as many, of
+ * the same types and contexts, with the same dependencies, added in the same order.
  * Errors:
- * - CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: they are not; *resultInfo says why. Nothing changes. */
+ * - CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the nodes are not the same; *resultInfo says why. Nothing
+ *   changes. */
 CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
                                    CUgraphExecUpdateResultInfo* resultInfo);
 

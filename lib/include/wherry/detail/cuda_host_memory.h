@@ -29,7 +29,7 @@
  * On errors *pp is NULL. */
 CUresult CUDAAPI cuMemAllocHost(void** pp, size_t bytesize);
 
-/* The same with flags:
+/* Allocates host memory like cuMemAllocHost, with flags:
  *   - CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP: no effect; all host memory can be used
  *     in every context and by devices.
  *   - CU_MEMHOSTALLOC_WRITECOMBINED: kernels access it at another address than the host, which

@@ -32,7 +32,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned 
  * On errors *dptr is 0. */
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr* dptr, size_t bytesize);
 
-/* Not supported: devices here have no textures.
+/* Not supported, because devices have no textures.
  * Errors:
  * - CUDA_ERROR_NOT_SUPPORTED: always, if there is a current context.
  * - CUDA_ERROR_INVALID_CONTEXT. */
@@ -192,7 +192,7 @@ CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocat
                                     unsigned int flags, CUstream hStream);
 #endif
 
-/* The same for `count` ranges of sizes[i] bytes from dptrs[i], as one piece of work.
+/* Prefetches `count` ranges of sizes[i] bytes from dptrs[i], as one piece of work.
  * prefetchLocs[k] is the location of the ranges from index prefetchLocIdxs[k] up to the next
  * location's first index; the first index is 0. An index that is not larger than the one before it
  * is ignored, with all that follow, as by a real driver. flags: 0. hStream must not be the
@@ -212,8 +212,8 @@ CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size
 
 /* Declares that the contents of `count` ranges of sizes[i] bytes from dptrs[i] are no longer
  * needed. Until a byte is written again, its value is undefined. Only pages that lie completely
- * inside a range are discarded. Advice and the last prefetch location stay. flags and hStream are
- * as above; errors are those of cuMemPrefetchBatchAsync without locations. */
+ * inside a range are discarded. Advice and the last prefetch location stay. flags, hStream and
+ * errors are as for cuMemPrefetchBatchAsync, which also has locations. */
 CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                         unsigned long long flags, CUstream hStream);
 

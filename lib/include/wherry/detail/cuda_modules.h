@@ -112,7 +112,7 @@ typedef struct CUlaunchConfig_st {
  * For all but the first two and the last, the log says why. */
 CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* fname);
 
-/* The same with a shared object in memory: the bytes of the whole file. Options are for compilers,
+/* Load a shared object that is in memory: the bytes of the whole file. Options are for compilers,
  * and are ignored. Each such call loads another module. Errors are those of cuModuleLoad. */
 CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image);
 CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
@@ -163,15 +163,15 @@ CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUmodule hm
  * - CUDA_ERROR_INVALID_HANDLE: not a function.
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc);
-/* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES and
- * CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT can be set, without effect: kernels have no
- * shared memory; they are only told its size.
+/* Sets an attribute, without effect: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES or
+ * CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT. Kernels have no shared memory; they are only
+ * told its size.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: other attributes, or a negative size.
  * - CUDA_ERROR_INVALID_HANDLE.
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
-/* No effect here.
+/* Accepts a preference for the cache, without effect.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: an unknown preference.
  * - CUDA_ERROR_INVALID_HANDLE.
@@ -201,7 +201,8 @@ CUresult CUDAAPI cuFuncLoad(CUfunction function);
  * split across its workers, in stream order; asynchronous. The parameters are copied before the
  * call returns. kernelParams[i] points to parameter i, or `extra` names a buffer that contains all
  * parameters in order, each at a multiple of its size up to 16. WHERRY_KERNEL_PARAMS in wherry.h
- * declares their number and sizes. Together they take at most 3 KiB. Blocks do not synchronize.
+ * declares their number and sizes. Together they take at most 32,764 bytes. Blocks do not
+ * synchronize.
  * sharedMemBytes is only passed on to the kernel.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: a dimension is 0 or above the device's limit; too many threads in a
@@ -216,8 +217,8 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned in
                                 unsigned int blockDimY, unsigned int blockDimZ,
                                 unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
                                 void** extra);
-/* The same for a grid whose blocks can wait for each other: each has a worker of its own, and all
- * of them run at once. Such launches run one after the other on a device. In addition:
+/* Launches a kernel like cuLaunchKernel, in a grid whose blocks can wait for each other: each has a
+ * worker of its own, and all run at once. Such launches run one by one on a device. In addition:
  * - CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: more blocks than the device has workers. */
 CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
                                            unsigned int gridDimY, unsigned int gridDimZ,

@@ -8,7 +8,7 @@
  * a launch at a time, and the piece's threads one after the other, whatever the blocks' size and
  * shared memory. So at most one block is active on each.
  *
- * Errors of all functions here:
+ * Errors of all functions of this file:
  * - CUDA_ERROR_INVALID_HANDLE: neither a function nor a kernel.
  * - CUDA_ERROR_INVALID_CONTEXT. */
 

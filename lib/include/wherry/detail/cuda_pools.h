@@ -84,7 +84,7 @@ typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
  * On errors *dptr is 0. */
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
 
-/* The same from the given pool. It may belong to another device than the stream; kernels of the
+/* Allocates like cuMemAllocAsync, from the given pool. It may belong to another device than the
  * stream's device can then access the memory only as cuMemPoolSetAccess permits.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: also if it is not a pool. */
@@ -180,10 +180,10 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPo
 
 /* ---- Pools of other processes
  *
- * What cuda_ipc.h says about memory that processes share holds here, too: which processes may open
- * it, and how long its pages stay. A descriptor of a pool, and the export data of an allocation,
- * only name the memory. A process that opens it needs the permission to inspect the process that
- * owns the pool, and the owner must still be running. */
+ * What cuda_ipc.h says about memory that processes share is true for pools, too: which processes
+ * may open it, and how long its pages stay. A descriptor of a pool, and the export data of an
+ * allocation, only name the memory. A process that opens it needs the permission to inspect the
+ * process that owns the pool, and the owner must still be running. */
 
 /* Returns a descriptor of the pool in *handle_out (an int). The descriptor is close-on-exec and
  * belongs to the caller, which may pass it to other processes (SCM_RIGHTS). Each call returns

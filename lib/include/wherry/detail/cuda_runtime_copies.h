@@ -62,7 +62,7 @@ struct cudaMemcpy3DPeerParms {
 /* Copies like those of cuda.h, with their errors. `kind` states what the pointers must be. In
  * addition:
  * - cudaErrorInvalidMemcpyDirection: an unknown kind.
- * - cudaErrorInvalidPitchValue: a pitch that is less than a row or too large.
+ * - cudaErrorInvalidPitchValue: a pitch that is less than a row.
  * - cudaErrorInvalidDevice.
  * - cudaErrorNotSupported: an array. */
 cudaError_t CUDARTAPI cudaMemcpy(void* dst, const void* src, size_t count,

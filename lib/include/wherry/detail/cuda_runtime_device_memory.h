@@ -18,7 +18,7 @@
  * - cudaErrorMemoryAllocation: not enough memory. */
 cudaError_t CUDARTAPI cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t height);
 
-/* The same for `extent.depth` times `extent.height` rows. */
+/* Allocates like cudaMallocPitch `extent.depth` times `extent.height` rows. */
 cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr* pitchedDevPtr, struct cudaExtent extent);
 
 enum cudaDeviceP2PAttr {

@@ -82,14 +82,14 @@ cudaError_t CUDARTAPI cudaLibraryGetUnifiedFunction(void** fptr, cudaLibrary_t l
  * leaves in programs for kernels of GPUs.
  *
  * Errors of the functions of this section:
- * - cudaErrorInvalidDeviceFunction: func is neither (for other code the log says so once).
+ * - cudaErrorInvalidDeviceFunction: func is no such kernel (for other code the log says so once).
  * - The errors of cuModuleLoad, if the code cannot be loaded on devices. */
 
 /* Returns the kernel whose code is at entryFuncAddr; the same handle each time.
  * Errors:
  * - cudaErrorInvalidValue: kernelPtr is NULL. */
 cudaError_t CUDARTAPI cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr);
-/* The same as a function of the current context, for cuda_modules.h.
+/* Returns that kernel as a function of the current context, for cuda_modules.h.
  * Errors:
  * - cudaErrorInvalidValue: functionPtr is NULL. */
 cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t* functionPtr, const void* symbolPtr);

@@ -1,5 +1,5 @@
-/* Part of cuda.h, which includes it: kinds of devices, and settings of contexts and streams that
- * have no effect here. */
+/* Part of cuda.h, which includes it: kinds of devices, and settings of contexts, of which only the
+ * way of waiting has an effect. */
 #include "../cuda.h"
 
 #ifndef WHERRY_CUDA_SETTINGS_H
@@ -27,7 +27,7 @@ typedef struct CUdevprop_st {
 } CUdevprop_v1;
 typedef CUdevprop_v1 CUdevprop;
 
-/* Returns the attributes with these names. Older than cuDeviceGetAttribute.
+/* Returns the attributes with the names of the fields. Older than cuDeviceGetAttribute.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: prop is NULL.
  * - CUDA_ERROR_INVALID_DEVICE. */
@@ -48,7 +48,7 @@ CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type
 CUresult CUDAAPI cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId);
 
-/* ---- Settings of contexts: stored and returned, without effect ---- */
+/* ---- Settings of contexts: of these only CU_CTX_SCHED_* flags have an effect ---- */
 
 typedef enum CUlimit_enum {
   CU_LIMIT_STACK_SIZE = 0x00,

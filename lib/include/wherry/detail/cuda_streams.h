@@ -13,7 +13,7 @@
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamCreate(CUstream* phStream, unsigned int Flags);
 
-/* The same with a priority. If the device cannot run all work at once, work with a lower number
+/* Creates a stream with a priority. If the device cannot run all work at once, lower numbers
  * runs first. Running work is not interrupted. The default is 0. A number outside the range of
  * cuCtxGetStreamPriorityRange counts as the nearest one in it. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority);
@@ -77,9 +77,9 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback
  * before this call, in any stream of any context or device. A later recording changes nothing. An
  * event that has never been recorded is not waited for. If the event's context fails first,
  * hStream's context fails, too, because the results that its work needs do not exist. Flags must be
- * 0.
+ * 0, or CU_EVENT_WAIT_EXTERNAL while hStream is captured.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: Flags is not 0.
+ * - CUDA_ERROR_INVALID_VALUE: other Flags.
  * - CUDA_ERROR_INVALID_HANDLE: not a stream, or not an event.
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
@@ -116,9 +116,9 @@ CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags);
 
 /* Records the event: it now stands for the work that was submitted to the stream before this call,
  * and no longer for its previous recording. Its time is the moment when that work has finished.
- * flags must be 0.
+ * flags must be 0, or CU_EVENT_RECORD_EXTERNAL while the stream is captured.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: flags is not 0.
+ * - CUDA_ERROR_INVALID_VALUE: other flags.
  * - CUDA_ERROR_INVALID_HANDLE: not an event, not a stream, or they belong to different contexts.
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
@@ -145,7 +145,7 @@ CUresult CUDAAPI cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUeven
 CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd);
 #endif
 
-/* Destroys an event and returns at once. Work and threads that wait for it still do.
+/* Destroys an event and returns at once. Work and threads that wait for it go on waiting.
  * Errors:
  * - CUDA_ERROR_INVALID_HANDLE: not an event, or already destroyed. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);

@@ -159,8 +159,8 @@ typedef void(CUDA_CB* CUstreamCallback)(CUstream hStream, CUresult status, void*
 
 /* ---- Devices ---- */
 
-/* The attributes of cuDeviceGetAttribute. Devices here are not GPUs: attributes of textures, caches
- * and instruction sets are 0 or a harmless minimum. */
+/* The attributes of cuDeviceGetAttribute. Devices are not GPUs: attributes of textures, caches and
+ * instruction sets are 0 or a harmless minimum. */
 typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -331,7 +331,7 @@ typedef enum CUdeviceNumaConfig_enum {
 
 /* ---- Contexts and streams ---- */
 
-/* How a thread waits. Accepted and stored, without effect: waiting threads sleep. */
+/* How a thread waits: for how long it looks for the end of work before it sleeps. */
 typedef enum CUctx_flags_enum {
   CU_CTX_SCHED_AUTO = 0x00,
   CU_CTX_SCHED_SPIN = 0x01,

@@ -43,11 +43,11 @@ typedef struct {
 
 /* The block that runs now on this worker; NULL outside of kernels. */
 extern __thread const wherryKernelBlock* wherryThisBlock __attribute__((tls_model("initial-exec")));
-/* The thread of it that runs now; NULL where the kernel keeps it to itself. */
+/* The thread of the block that runs now; NULL if only the kernel itself has the thread's index. */
 extern __thread wherryKernelThread* wherryThisThread __attribute__((tls_model("initial-exec")));
 
 /* The worker's memory for the dynamic shared memory of one block at a time; aligned to 64 bytes.
- * Valid until the next call on the same worker, or NULL: there is no memory. */
+ * Valid until the next call on the same worker. NULL if there is no memory. */
 void* wherrySharedMemory(size_t bytes);
 
 /* Runs run(closure) once for each thread of the block, with wherryThisThread set. Threads that wait
@@ -56,18 +56,18 @@ void wherryRunBlock(const wherryKernelBlock* block, void (*run)(void* closure), 
 
 /* ---- For threads of wherryRunBlock ---- */
 
-/* Waits until all threads of the block that have not ended are here. Returns for how many of them
- * `predicate` was not 0, and stores in *all, unless it is NULL, whether that is all. */
+/* Waits until all threads of the block that have not ended wait here. Returns for how many of them
+ * `predicate` was not 0, and stores in *all, unless it is NULL, whether that is all of them. */
 unsigned wherryBlockBarrier(int predicate, int* all);
 
-/* Waits until all threads of the grid that have not ended are here. A grid of several blocks must
+/* Waits until all threads of the grid that have not ended wait here. A grid of several blocks must
  * have been launched cooperatively; otherwise the device ends with a message. */
 void wherryGridBarrier(void);
 
 /* Waits until all lanes of the warp in `mask` that have not ended wait here. */
 void wherryWarpBarrier(unsigned mask);
-/* The same, and gives `value` to the others: element i of the result is the value of lane i, until
- * the caller's next wherryWarpBarrier(mask), which must follow. */
+/* Waits like wherryWarpBarrier, and gives `value` to the other lanes: element i of the result is
+ * the value of lane i, until the caller's next wherryWarpBarrier(mask), which must follow. */
 const unsigned long long* wherryWarpExchange(unsigned mask, unsigned long long value);
 /* Waits until all threads of the tile that have not ended wait here: `threads` neighbours of the
  * block, 64 to 1024, a power of two. */
@@ -85,7 +85,7 @@ int wherryGridCanWait(void);
 /* Reports a failed assertion: prints the message and ends the device with CUDA_ERROR_ASSERT. On a
  * coherent device the program aborts. */
 void wherryAssertionFailed(const char* message) __attribute__((noreturn));
-/* The same for a kernel that cannot go on: CUDA_ERROR_LAUNCH_FAILED, or an abort. */
+/* Reports that a kernel cannot go on, likewise with CUDA_ERROR_LAUNCH_FAILED or an abort. */
 void wherryKernelFailed(const char* message) __attribute__((noreturn));
 
 #pragma GCC visibility pop

@@ -19,7 +19,7 @@ const unsigned elf_machine = EM_AARCH64;
 // Linux adds a record with the exception's syndrome (the register ESR_EL1) to the signal's frame.
 std::optional<bool> is_write(const ucontext_t& context) {
   constexpr std::uint64_t write = 1 << 6;
-  constexpr std::uint64_t cache_maintenance = 1 << 8;  // counts as a write, and only reads
+  constexpr std::uint64_t cache_maintenance = 1 << 8;  // reported as a write, but only reads
   constexpr unsigned class_shift = 26;
   constexpr std::uint64_t instruction_abort = 0x20;
   const auto& records = context.uc_mcontext.__reserved;
@@ -33,7 +33,7 @@ std::optional<bool> is_write(const ucontext_t& context) {
     if ((record.esr >> class_shift & 0x3f) == instruction_abort) return {};
     return (record.esr & write) != 0 && (record.esr & cache_maintenance) == 0;
   }
-  return true;  // unknown: handled as a write, which also serves reads
+  return true;  // unknown, so handled as a write, which also serves reads
 }
 
 std::uintptr_t instruction_of(const ucontext_t& context) {
@@ -61,8 +61,8 @@ void copy_raw(void* to, const void* from, std::size_t bytes) {
       : "cc", "memory");
 }
 
-// A pair of exclusive accesses, which every CPU has. Where the store faults, it fails after the
-// fault was served, and both are repeated.
+// Uses an exclusive load and an exclusive store, which every CPU has. If the store faults, it fails
+// after the fault was resolved, and the loop repeats both.
 void write_unchanged(volatile unsigned char* byte) {
   unsigned value;
   unsigned failed;
@@ -75,10 +75,10 @@ void write_unchanged(volatile unsigned char* byte) {
       : "memory");
 }
 
-// Linux may be built for 39, 42, 47 or 48 bits of address, or for 52, of which it then gives out 48
-// unless asked. The program's name lies at the upper end of its stack, which is at the upper end of
-// the addresses. Read at load time: a device hides the main stack, where the C library finds it,
-// before it gives the C library a copy (os/process/start_block.h).
+// Linux may be built for addresses of 39, 42, 47, 48 or 52 bits; of 52 it gives out 48 unless
+// asked. The program's name lies at the upper end of its stack, which is at the upper end of the
+// addresses. The library finds it at load time: getauxval() reads the main stack, which a device
+// process hides before it gives the C library a copy (os/process/start_block.h).
 const std::uintptr_t end_of_addresses =
     std::bit_ceil(static_cast<std::uintptr_t>(::getauxval(AT_EXECFN)));
 

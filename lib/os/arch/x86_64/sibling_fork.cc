@@ -12,8 +12,8 @@
 
 #if defined(PR_SET_SYSCALL_USER_DISPATCH)  // headers of Linux 5.11 or later
 
-// The signal handler returns through this code, the only code whose system calls are never
-// intercepted. Linux checks the address behind the instruction, hence the no-op.
+// The SIGSYS handler returns through this code, the only code whose system calls are never
+// intercepted. Linux checks the address behind the syscall instruction, so a no-op follows it.
 asm(R"(
 .text
 .hidden wherry_caught_return
@@ -33,8 +33,8 @@ extern "C" void wherry_caught_return_end();
 namespace wherry::impl {
 namespace {
 
-// State of a fork_sibling() of this thread. In the static thread-local block, because the handler
-// must not allocate it.
+// State of a fork_sibling() of this thread. It is in the static thread-local block, because the
+// handler must not allocate it.
 struct Redirection {
   volatile char selector = SYSCALL_DISPATCH_FILTER_ALLOW;
   volatile bool done = false;
@@ -74,8 +74,8 @@ void on_caught_call(int, siginfo_t* info, void* pointer) {
   const long number = info->si_syscall;
   const bool forks = number == SYS_clone && (regs[REG_RDI] & (CLONE_VM | CLONE_THREAD)) == 0;
   if (forks) {
-    // The new process gets the exit signal of the calling one, which has none. SIGCHLD among the
-    // flags only tells tracers that this is a fork and not a new thread.
+    // With CLONE_PARENT the new process gets the calling process's exit signal, which is none.
+    // SIGCHLD among the flags only tells tracers that this is a fork and not a new thread.
     regs[REG_RDI] |= CLONE_PARENT;
     redirection.done = true;
     regs[REG_RAX] = call_kernel(number, regs);
@@ -111,7 +111,7 @@ void stop_catching() {
 }  // namespace
 
 bool can_fork_sibling() {
-  // An invalid selector address: kernels that support the call report the address and change
+  // The selector's address is invalid: a Linux that supports the call reports that and changes
   // nothing.
   return ::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, ~0UL) != 0 &&
          errno == EFAULT;

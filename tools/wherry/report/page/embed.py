@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Puts the page of `wherry report` together, as C++: what comes before a report's data, and what
-comes after it. A part of the page stands for its file: {{FILE}}.
+"""Puts the page of `wherry report` together, as C++: the text before a report's data, and the text
+after it. {{FILE}} in the page is replaced by that file.
 
 Usage: embed.py PAGE PART... OUTPUT
 """

@@ -10,7 +10,7 @@
 namespace wherry::kernels {
 
 template <typename T>
-using Same = std::common_type_t<T>; /* takes no part in the choice of T */
+using Same = std::common_type_t<T>; /* a parameter with this type does not determine T */
 
 /* Replaces *address by change(*address). */
 template <typename T, typename Change>

@@ -7,7 +7,7 @@ namespace wherry::kernels {
 
 #if defined(__x86_64__)
 
-/* As the bits of the control word for vectors. */
+/* Directions of rounding, as bits of MXCSR. */
 enum Rounding : unsigned {
   round_down = 0x2000,
   round_up = 0x4000,
@@ -24,7 +24,7 @@ inline void set_control_word(ControlWord value) {
   __asm__ volatile("ldmxcsr %0" : : "m"(value));
 }
 
-/* The compiler neither knows the value nor moves what depends on it to the other side. */
+/* Hides the value from the compiler, so that no computation with it is moved past this call. */
 inline void pin(float& value) {
   __asm__ volatile("" : "+x"(value));
 }
@@ -41,7 +41,7 @@ inline void pause() {
 
 #elif defined(__aarch64__)
 
-/* As the bits of the register FPCR. */
+/* Directions of rounding, as bits of FPCR. */
 enum Rounding : unsigned {
   round_up = 0x400000,
   round_down = 0x800000,

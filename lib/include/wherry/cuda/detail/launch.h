@@ -40,7 +40,7 @@ namespace wherry::kernels {
 /* How the threads of a block run. */
 enum Mode {
   loop,         /* in a loop that the compiler can vectorize */
-  guarded_loop, /* the same; guard() says which threads of a row do something */
+  guarded_loop, /* a loop, too; guard() says which threads of a row do something */
   rows,         /* the loop over the threads of a row is inside other loops of the kernel */
   indexed,      /* in a loop; functions that the kernel calls ask for the index */
   fibers,       /* each on a stack of its own, because they may wait for each other */
@@ -123,7 +123,7 @@ inline unsigned global_index(unsigned block, unsigned size, unsigned thread) {
 #define WHERRY_THREADS_AT_ONCE _Pragma("GCC ivdep")
 #endif
 
-/* Threads [begin, end) of a row. */
+/* Runs the threads [begin, end) of a row. */
 template <typename K, typename... P>
 __attribute__((always_inline)) inline void run_row(bool inside, int begin, int end, unsigned y,
                                                    unsigned z, const BlockShape& shape,
@@ -132,7 +132,7 @@ __attribute__((always_inline)) inline void run_row(bool inside, int begin, int e
   for (int x = begin; x < end; ++x)
     call_thread<K, P...>(inside, uint3{static_cast<unsigned>(x), y, z}, shape, parameters...);
 }
-/* A kernel that has the loop inside. */
+/* Runs the threads [begin, end) of a row with a kernel that contains the loop over them. */
 template <typename K, typename... P>
 __attribute__((always_inline)) inline void call_row(int begin, int end, unsigned y, unsigned z,
                                                     const BlockShape& shape,
@@ -147,7 +147,7 @@ __attribute__((always_inline)) inline void call_row(int begin, int end, unsigned
                                          parameters...);
   }
 }
-/* Only those for which the guard holds; the compiler need not see what it does if it does not. */
+/* Runs only the threads for which the guard holds, so that the loop has no condition. */
 template <typename K, typename... P>
 __attribute__((always_inline)) inline void run_guarded_row(unsigned y, unsigned z,
                                                            const BlockShape& shape,
@@ -239,7 +239,7 @@ class PerThread {
   using Element = Unqualified<T>;
 
   PerThread() {}
-  /* The same value for each. */
+  /* Gives the element of each thread this value. */
   PerThread(Element value, const dim3& block) {
     for (unsigned i = 0; i < block.x * block.y * block.z; ++i) values_[i] = value;
   }
@@ -250,8 +250,8 @@ class PerThread {
   Element values_[threads_max];
 };
 
-/* One part of a kernel, for the threads [begin, end) of a row. `rank` is what a thread's element of
- * PerThread has as its number, for thread 0 of the row. */
+/* Runs one part of a kernel, for the threads [begin, end) of a row. `rank` is the number, in
+ * PerThread, of the element of the row's thread 0. */
 template <typename Body>
 __attribute__((always_inline)) inline void for_row(int begin, int end, const uint3& row,
                                                    const Body& body, int rank = 0) {
@@ -259,7 +259,7 @@ __attribute__((always_inline)) inline void for_row(int begin, int end, const uin
   for (int x = begin; x < end; ++x)
     body(uint3{static_cast<unsigned>(x), row.y, row.z}, static_cast<unsigned>(rank + x));
 }
-/* One part of a kernel between barriers, for all threads. */
+/* Runs one part of a kernel between barriers, for all threads. */
 template <typename Body>
 __attribute__((always_inline)) inline void for_threads(const dim3& block, const Body& body) {
   for (unsigned z = 0; z < block.z; ++z)
@@ -311,7 +311,7 @@ void run_block(const wherryKernelBlock& block, Passed<P>... parameters) {
   }
 }
 
-/* The blocks of one call, see wherryGridKernel. */
+/* Runs the blocks of one call, see wherryGridKernel. */
 template <typename K, typename... P, std::size_t... I>
 void run_blocks(const wherryLaunchInfo& info, void** parameters, std::index_sequence<I...>) {
   wherryKernelBlock block{{0, 0, 0},
@@ -370,11 +370,11 @@ bool register_kernel(const void* stub) {
                        sizeof...(P));
   return true;
 }
-/* Before main(), so that the functions that take the address of a kernel know it. */
+/* Registers the kernel before main(), so that functions that take a kernel's address know it. */
 template <typename K, auto Stub, typename... P>
 inline const bool is_registered = register_kernel<K, P...>(reinterpret_cast<const void*>(Stub));
 
-/* In the function that stands for the kernel: launches with the configuration of configure(). */
+/* Called by the function that stands for the kernel: launches as configure() said before. */
 template <typename K, auto Stub, typename... P>
 void launch(P&... parameters) {
   dim3 grid, block;
@@ -382,13 +382,13 @@ void launch(P&... parameters) {
   cudaStream_t stream = nullptr;
   if (__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream) != cudaSuccess) return;
   const auto* const stub = reinterpret_cast<const void*>(Stub);
-  /* Not yet in constructors of other files. */
+  /* In constructors of other files the kernel may not be registered yet. */
   if (!is_registered<K, Stub, Unqualified<P>...>) register_kernel<K, Unqualified<P>...>(stub);
   void* pointers[] = {(void*)__builtin_addressof(parameters)..., nullptr};
   cudaLaunchKernel(stub, grid, block, pointers, shared_bytes, stream);
 }
 
-/* The configuration of a launch, for the call that follows. Returns 0. */
+/* Stores the configuration of the launch that follows. Returns 0. */
 inline unsigned configure(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
                           cudaStream_t stream = nullptr) {
   return __cudaPushCallConfiguration(grid, block, shared_bytes, stream);

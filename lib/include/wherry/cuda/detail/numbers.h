@@ -51,7 +51,7 @@ inline constexpr unsigned long long min(unsigned long long a, unsigned long long
 inline constexpr unsigned long long max(unsigned long long a, unsigned long long b) {
   return a < b ? b : a;
 }
-/* Of a signed and an unsigned number: both as unsigned. */
+/* min() and max() of a signed and an unsigned number take both as unsigned, as in CUDA. */
 inline constexpr unsigned min(int a, unsigned b) {
   return min(static_cast<unsigned>(a), b);
 }

@@ -49,7 +49,7 @@ cudaError_t cudaMallocFromPoolAsync(T** pointer, size_t bytes, cudaMemPool_t poo
                                     cudaStream_t stream) {
   return cudaMallocFromPoolAsync(reinterpret_cast<void**>(pointer), bytes, pool, stream);
 }
-/* As in CUDA 12: a device by its number, or cudaCpuDeviceId. */
+/* CUDA 12's signature, with a device's number, or cudaCpuDeviceId. */
 #if WHERRY_CUDA_API != 12
 inline cudaError_t cudaMemPrefetchAsync(const void* address, size_t bytes, int device,
                                         cudaStream_t stream = 0) {
@@ -163,7 +163,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
       blocks, reinterpret_cast<const void*>(kernel), block_size, shared_bytes, flags);
 }
 
-/* The largest block up to `limit` (0: none), and as many blocks as run at once. */
+/* Returns the largest block up to `limit` (0: no limit), and as many blocks as run at once. */
 template <typename T, typename SharedBytes>
 cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* min_grid_size, int* block_size,
                                                            T kernel, SharedBytes shared_bytes,

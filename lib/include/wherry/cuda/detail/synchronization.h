@@ -120,12 +120,12 @@ __device__ T reduce(unsigned mask, T value, Fold fold) {
 __device__ inline void __syncwarp(unsigned mask = __FULL_MASK) {
   wherryWarpBarrier(mask);
 }
-/* The lanes that ask at the same place while all others of their warp wait or have ended. */
+/* Returns the lanes that ask at the same place while all others of the warp wait or have ended. */
 __device__ __attribute__((noinline)) inline unsigned __activemask() {
   return wherryActiveLanes(__builtin_return_address(0));
 }
 
-/* `width`: 2, 4, 8, 16 or 32 lanes form a group; `source` and `delta` count in it. */
+/* `width` lanes (2, 4, 8, 16 or 32) form a group, within which `source` and `delta` count. */
 template <typename T>
 __device__ T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
   const unsigned size = static_cast<unsigned>(width);

@@ -11,7 +11,7 @@
 
 namespace wherry::kernels {
 
-/* Functions that a kernel calls ask these; the kernel itself has its index in parameters. */
+/* For functions that a kernel calls; the kernel itself has its index in parameters. */
 __device__ inline uint3 thread_index() {
   const wherryKernelThread* const thread = wherryThisThread;
   if (thread == nullptr)
@@ -55,7 +55,7 @@ struct DynamicShared {
   operator T*() const { return static_cast<T*>(dynamic_shared()); }
 };
 
-/* `index`: of the thread; null: it is not known. */
+/* `index` is the thread's index; null if it is not known. */
 [[noreturn]] inline void report_assertion(const unsigned* index, const char* condition,
                                           const char* file, unsigned line) {
   const wherryKernelBlock* const block = wherryThisBlock;
@@ -74,7 +74,7 @@ struct DynamicShared {
   report_assertion(wherryThisThread == nullptr ? nullptr : wherryThisThread->threadIdx, condition,
                    file, line);
 }
-/* In the body of a kernel, where wherry nvcc adds the index. */
+/* For the body of a kernel, where wherry nvcc adds the index. */
 [[noreturn]] inline void assertion_failed(const uint3& thread, const char* condition,
                                           const char* file, unsigned line, const char*) {
   report_assertion(&thread.x, condition, file, line);

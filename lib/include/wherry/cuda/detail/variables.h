@@ -1,7 +1,7 @@
 /* Copies to and from __device__, __constant__ and __managed__ variables. Internal to the headers in
  * wherry/cuda. C++17.
  *
- * All of these variables are managed memory at one address everywhere, so a copy is a copy. */
+ * These variables are managed memory at one address everywhere, so a copy is a cudaMemcpy. */
 #ifndef WHERRY_CUDA_VARIABLES_H
 #define WHERRY_CUDA_VARIABLES_H
 
@@ -9,7 +9,7 @@
 
 namespace wherry::kernels {
 
-/* The byte at `offset` of the variable; null: the `bytes` from there do not lie in it. */
+/* The byte at `offset` of the variable; null if the `bytes` bytes from there are not all in it. */
 template <typename T>
 char* part_of(const T& symbol, size_t bytes, size_t offset) {
   if (offset > sizeof symbol || bytes > sizeof symbol - offset) return nullptr;

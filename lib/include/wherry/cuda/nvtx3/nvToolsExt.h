@@ -10,7 +10,7 @@
 #include <string.h>
 #include <wherry/events.h>
 
-/* What functions that push and pop ranges return where ranges are not kept. */
+/* What functions that push and pop ranges return if ranges are not kept. */
 #define NVTX_NO_PUSH_POP_TRACKING ((int)-2)
 
 #define NVTX_EVENT_ATTRIB_STRUCT_SIZE ((uint16_t)(sizeof(nvtxEventAttributes_t)))
@@ -52,8 +52,8 @@ typedef struct nvtxEventAttributes_st {
   } message;
 } nvtxEventAttributes_t;
 
-/* The text of a message; of a wide one only its ASCII characters, with '?' for others. `space`
- * holds it if need be. */
+/* Returns the text of a message. A wide text is converted to ASCII in `space`, with '?' for other
+ * characters. */
 static inline const char* wherryNvtxText(const nvtxEventAttributes_t* attributes, char* space,
                                          size_t bytes) {
   size_t i = 0;
@@ -113,7 +113,7 @@ static inline nvtxDomainHandle_t nvtxDomainCreateA(const char* name) {
 static inline void nvtxDomainDestroy(nvtxDomainHandle_t domain) {
   (void)domain;
 }
-/* Never freed, as NVTX has no call for that. */
+/* The string is never freed, as NVTX has no call for that. */
 static inline nvtxStringHandle_t nvtxDomainRegisterStringA(nvtxDomainHandle_t domain,
                                                            const char* text) {
   const size_t bytes = strlen(text) + 1;
