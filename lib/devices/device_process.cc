@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include "base/patience.h"
 #include "devices/agent.h"
 #include "devices/agent_commands.h"
+#include "devices/agent_link.h"
 #include "devices/kernel_module.h"
 #include "devices/launch_board.h"
 #include "devices/module_image.h"
@@ -29,7 +29,6 @@
 #include "os/memory/own_heap.h"
 #include "os/memory/shared_memory.h"
 #include "os/process/credentials.h"
-#include "os/process/other_process.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
 #include "os/process/resource_limits.h"
@@ -57,17 +56,6 @@ bool masks_address_space() {
          !read_address_map().empty();
 }
 
-// A device that has not answered a command within this time is overdue.
-constexpr std::uint64_t overdue_ns = 1'000'000'000;
-// The host ends a device that does not answer in time, but not while Linux delays it, because a
-// device's memory is lost with it. Where CPUs are busy, one call of Linux has held a process's
-// mapping lock for 20 s (MADV_COLLAPSE, which waits in lru_add_drain_all() for each CPU).
-constexpr std::uint64_t delay_limit_ns = 30'000'000'000;
-constexpr std::uint64_t delay_check_ns = 100'000'000;
-// The pause before the host looks again whether it may send a command.
-constexpr std::chrono::microseconds agent_pause{50};
-// The pause before the host tries again to receive an answer.
-constexpr std::chrono::milliseconds receive_pause{1};
 // The pause between two checks whether a module has been loaded. It starts short, as most modules
 // load within a millisecond.
 constexpr std::chrono::microseconds load_pause_min{100};
@@ -113,26 +101,7 @@ struct DeviceProcess::State {
   // Makes one attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if
   // another attempt cannot succeed.
   int try_start(Patience patience);
-  enum class Answer {
-    welcome,  // the host waits a second at most
-    needed,   // the host waits until the command's limit
-  };
-  int send_command(const CommandMessage& command, int passed = -1, std::uint64_t* value = nullptr)
-      EXCLUDES(agent_lock);
-  // Sends a command whose failure does no harm: waits a second at most, and not for an overdue
-  // process.
-  int send_command_briefly(const CommandMessage& command) EXCLUDES(agent_lock);
-  int send_locked(CommandMessage command, Answer answer, int passed, std::uint64_t* value)
-      REQUIRES(agent_lock);
-  // Receives the answer to the last command. Returns 0, ETIMEDOUT or ESRCH, or another errno of
-  // the socket.
-  int receive_reply(Patience patience, Reply& reply) REQUIRES(agent_lock);
-  // receive_reply(), but waits beyond the limit while Linux delays the agent.
-  int receive_late_reply(std::uint64_t limit_ns, Reply& reply) REQUIRES(agent_lock);
-  // Locks agent_lock. Returns false, without the lock, if the process is overdue.
-  bool try_lock_agent() WHERRY_TSA(try_acquire_capability(true, agent_lock));
-  bool is_overdue() EXCLUDES(agent_lock);
-  int send_image(const ModuleImage& image) EXCLUDES(agent_lock);
+  int send_image(const ModuleImage& image);
   bool has_adopted(std::uintptr_t address) const REQUIRES(modules_lock);
   std::optional<std::uintptr_t> find_late_kernel(std::uintptr_t address) REQUIRES(modules_lock);
   int kill() const;
@@ -154,16 +123,9 @@ struct DeviceProcess::State {
   const Credentials credentials = Credentials::of_this_thread();
 
   SpawnedProcess process;
-  Fd socket;
+  AgentLink link{options.command_limit_ns};
   Fd userfaultfd;  // the device's; empty if it has none
 
-  // The agent did not answer the last command within a second, nor since. Written under agent_lock.
-  std::atomic<bool> overdue{false};
-  // The last command that failed (its number among the alternatives of Command), and its errno.
-  std::atomic<std::uint32_t> failed_command{0};
-  std::atomic<int> failed_with{0};
-  Mutex agent_lock{LockOrder::agent};
-  std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
   Mutex modules_lock{LockOrder::modules};
   // Addresses in the device of kernels whose modules the device had to load. Cleared when the host
   // unloads a module.
@@ -224,7 +186,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
 
 int DeviceProcess::State::try_start(Patience patience) {
   const auto start = make_agent_start();
-  std::tie(socket, start->socket) = make_socket_pair();
+  start->socket = std::move(link.agent_end());
   for (const PoolFiles& pool : options.pools)
     start->descriptors.insert(start->descriptors.end(), pool.fds.begin(), pool.fds.end());
   start->descriptors.insert(start->descriptors.end(),
@@ -233,9 +195,11 @@ int DeviceProcess::State::try_start(Patience patience) {
   std::ranges::sort(start->descriptors);
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
+  link.start(process.pid);
 
   StartReport report;
-  auto received = receive_message(socket, std::as_writable_bytes(std::span(&report, 1)), patience);
+  auto received =
+      receive_message(link.socket(), std::as_writable_bytes(std::span(&report, 1)), patience);
   if (received && report.error == 0) {
     userfaultfd = std::move(received.passed);
     return 0;
@@ -250,7 +214,7 @@ int DeviceProcess::State::try_start(Patience patience) {
 
 int DeviceProcess::State::kill() const {
   const int error = kill_process(process.pidfd);
-  if (error == EPERM) shut_down(socket);
+  if (error == EPERM) shut_down(link.socket());
   return error;
 }
 
@@ -268,93 +232,11 @@ void DeviceProcess::State::reap_if_ours() {
   if (process.ours && !end) end = reap(process.pidfd);
 }
 
-int DeviceProcess::State::send_command(const CommandMessage& command, int passed,
-                                       std::uint64_t* value) {
-  const LockGuard guard(agent_lock);
-  check_wait();
-  const int error = send_locked(command, Answer::needed, passed, value);
-  if (error != 0) {
-    failed_command = command.kind();
-    failed_with = error;
-  }
-  return error;
-}
-
-int DeviceProcess::State::send_command_briefly(const CommandMessage& command) {
-  if (!try_lock_agent()) return ETIMEDOUT;
-  const AdoptGuard guard(agent_lock);
-  check_wait();
-  return send_locked(command, Answer::welcome, -1, nullptr);
-}
-
-bool DeviceProcess::State::try_lock_agent() {
-  while (!is_overdue()) {
-    if (agent_lock.try_lock()) return true;
-    std::this_thread::sleep_for(agent_pause);  // another command is under way
-  }
-  return false;
-}
-
-int DeviceProcess::State::send_locked(CommandMessage command, Answer answer, int passed,
-                                      std::uint64_t* value) {
-  command.set_number(++last_number);
-  if (const int error = send_message(socket, command.bytes(), passed))
-    return error == EPIPE ? ESRCH : error;
-  Reply reply;
-  const std::uint64_t brief_ns = std::min(overdue_ns, options.command_limit_ns);
-  int error = receive_reply(Patience(brief_ns, AtLimit::goes_on), reply);
-  if (error == ETIMEDOUT) overdue.store(true);
-  if (error == ETIMEDOUT && answer == Answer::needed)
-    error = receive_late_reply(options.command_limit_ns - brief_ns, reply);
-  if (error != 0) return error;
-  overdue.store(false);
-  // The agent's error is an errno. Any other value means that the memory was overwritten.
-  constexpr int errno_max = 4095;
-  if (reply.error < 0 || reply.error > errno_max) return EPROTO;
-  if (value != nullptr) *value = reply.value;
-  return reply.error;
-}
-
-int DeviceProcess::State::receive_late_reply(std::uint64_t limit_ns, Reply& reply) {
-  int error = receive_reply(Patience(limit_ns), reply);
-  for (Patience delay(delay_limit_ns);
-       error == ETIMEDOUT && !delay.is_over() && is_delayed_by_linux(process.pid);
-       delay.note_wait())
-    error = receive_reply(Patience(delay_check_ns, AtLimit::goes_on), reply);
-  return error;
-}
-
-int DeviceProcess::State::receive_reply(Patience patience, Reply& reply) {
-  for (;;) {
-    const int error =
-        receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience).error;
-    // Other numbers belong to late answers to commands that timed out.
-    if (error == 0 && reply.number == last_number) return 0;
-    if (error == 0) continue;
-    // The device has received the command. If this process lacks memory, the answer still arrives.
-    const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
-    if (!is_transient && error != ETIMEDOUT) return error == EPIPE ? ESRCH : error;
-    if (!is_transient || patience.is_over()) return ETIMEDOUT;
-    std::this_thread::sleep_for(receive_pause);
-    patience.note_wait();
-  }
-}
-
-bool DeviceProcess::State::is_overdue() {
-  // While another thread waits for the answer, it holds agent_lock and notices the answer.
-  if (!overdue.load() || !agent_lock.try_lock()) return overdue.load();
-  const AdoptGuard guard(agent_lock);
-  Reply reply;
-  while (overdue.load() && receive_message(socket, std::as_writable_bytes(std::span(&reply, 1))))
-    if (reply.number == last_number) overdue.store(false);
-  return overdue.load();
-}
-
 int DeviceProcess::State::send_image(const ModuleImage& image) {
   command::AdoptImage command{
       .extent = image.extent, .unwind_info = image.unwind_info, .count = image.segments.size()};
   std::ranges::copy(image.segments, command.segments);
-  return send_command(command, image.contents.get());
+  return link.send(command, image.contents.get());
 }
 
 bool DeviceProcess::State::has_adopted(std::uintptr_t address) const {
@@ -392,9 +274,7 @@ DeviceProcess::~DeviceProcess() {
 void DeviceProcess::stop() {
   // A child that the application has forked must not end the device.
   if (::getpid() != state_->owner) return;
-  // Sent without agent_lock: a thread with a command in progress gets ESRCH.
-  const int error = send_message(state_->socket, CommandMessage(command::Quit{}).bytes());
-  if (error != 0 ||
+  if (state_->link.ask_to_quit() != 0 ||
       !impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on)))
     state_->kill_and_wait();
   state_->reap_if_ours();
@@ -402,8 +282,9 @@ void DeviceProcess::stop() {
 }
 
 void DeviceProcess::give_up() {
+  const AgentLink::Failure failed = state_->link.last_failure();
   log_error("device process {} does not answer: Wherry ends it (command {}, errno {})", pid(),
-            state_->failed_command.load(), state_->failed_with.load());
+            failed.command, failed.error);
   stop();
 }
 
@@ -437,7 +318,7 @@ const Fd& DeviceProcess::fault_notifier() const {
 }
 
 void DeviceProcess::run() {
-  if (const int error = state_->send_command(command::Run{}))
+  if (const int error = state_->link.send(command::Run{}))
     throw_errno(error,
                 "a device's workers do not run; maybe other threads used an allocator that is not "
                 "prepared for fork()");
@@ -468,38 +349,38 @@ int DeviceProcess::end_if_silent(int error) {
 }
 
 int DeviceProcess::open_arena(PageSpan pages) {
-  return end_if_silent(state_->send_command(command::OpenArena{pages}));
+  return end_if_silent(state_->link.send(command::OpenArena{pages}));
 }
 
 int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
-  return state_->send_command_briefly(command::Forbid{{address, address + bytes}});
+  return state_->link.send_briefly(command::Forbid{{address, address + bytes}});
 }
 
 int DeviceProcess::change_view(const FileView& view, std::size_t owner) {
-  return state_->send_command(command::ChangeView{view, owner});
+  return state_->link.send(command::ChangeView{view, owner});
 }
 
 int DeviceProcess::place(const PlacedPages& placed) {
-  return state_->send_command(command::PlacePages{placed});
+  return state_->link.send(command::PlacePages{placed});
 }
 
 int DeviceProcess::forget_entries(std::span<const PageSpan> runs) {
   command::ForgetEntries command{.count = runs.size()};
   std::ranges::copy(runs, std::begin(command.runs));
-  return state_->send_command_briefly(command);
+  return state_->link.send_briefly(command);
 }
 
 bool DeviceProcess::is_overdue() {
-  return state_->is_overdue();
+  return state_->link.is_overdue();
 }
 
 int DeviceProcess::map_file(std::uintptr_t address, std::size_t bytes, int fd, std::uint64_t offset,
                             Access access) {
-  return state_->send_command(command::MapFile{{address, bytes, offset}, access}, fd);
+  return state_->link.send(command::MapFile{{address, bytes, offset}, access}, fd);
 }
 
 int DeviceProcess::unmap_file(std::uintptr_t address, std::size_t bytes) {
-  return state_->send_command(command::UnmapFile{{address, address + bytes}});
+  return state_->link.send(command::UnmapFile{{address, address + bytes}});
 }
 
 std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
@@ -562,7 +443,7 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
       const LockGuard guard(state.modules_lock);
       if (state.find_late_kernel(address)) return 0;  // another thread was faster
       std::uint64_t base = 0;
-      const int error = end_if_silent(state.send_command(command, /*passed=*/-1, &base));
+      const int error = end_if_silent(state.link.send(command, /*passed=*/-1, &base));
       if (error == 0) state.late_kernels[address] = address - location->base + base;
       if (error != EINPROGRESS) return error;
     }

@@ -135,6 +135,9 @@ class DeviceEngine {
     is_lost,        // no thread waits for it any more
   };
 
+  // How long a waiting thread sleeps at most before it checks the condition itself.
+  static constexpr int wait_step_ms = 100;
+
   struct InFlight {
     std::shared_ptr<Stream> stream;
     KernelFunction kernel = nullptr;

@@ -130,6 +130,7 @@ extern "C" {
 #define CUDAAPI
 #define CUDA_CB
 
+#include "detail/cuda_device_attributes.h"
 #include "detail/cuda_types.h"
 
 /* ---- Errors as text: these functions work at any time, also before cuInit ---- */

@@ -9,154 +9,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <memory_resource>
 #include <new>
 #include <span>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cuda.h"
+#include "detail/calls.hpp"
+#include "detail/containers.hpp"
 #include "events.h"
 #include "explain.h"
 #include "wherry.h"
 
 namespace wherry {
-
-// The exception of a failed call. what() returns "call: CUDA_ERROR_NAME (description)", and, where
-// the library knows them, ": " with the reason and what to do: see wherryGetLastErrorMessage.
-class error : public std::runtime_error {
- public:
-  error(CUresult code, const char* call) : std::runtime_error(text(code, call)), code_(code) {}
-
-  CUresult code() const noexcept { return code_; }
-
- private:
-  static std::string text(CUresult code, const char* call) {
-    const char* name = nullptr;
-    const char* description = nullptr;
-    cuGetErrorName(code, &name);
-    cuGetErrorString(code, &description);
-    std::string line = std::string(call) + ": ";
-    line += name != nullptr ? name : "error " + std::to_string(static_cast<int>(code));
-    if (description != nullptr) line += std::string(" (") + description + ")";
-    // If this failure is not of a call of the library, the message is of another failure.
-    const std::string_view message = wherryGetLastErrorMessage();
-    return message.starts_with(line) ? std::string(message) : line;
-  }
-
-  CUresult code_;
-};
-
-namespace detail {
-
-inline void check(CUresult result, const char* call) {
-  if (result != CUDA_SUCCESS) throw error(result, call);
-}
-
-// A device's primary context, retained while this object exists.
-class primary_context {
- public:
-  explicit primary_context(CUdevice device) : device_(device) {
-    check(cuDevicePrimaryCtxRetain(&handle_, device), "cuDevicePrimaryCtxRetain");
-  }
-  ~primary_context() { cuDevicePrimaryCtxRelease(device_); }
-  primary_context(const primary_context&) = delete;
-  primary_context& operator=(const primary_context&) = delete;
-
-  CUcontext handle() const { return handle_; }
-  CUdevice device() const { return device_; }
-
- private:
-  CUdevice device_;
-  CUcontext handle_ = nullptr;
-};
-
-// Makes a context current for one scope.
-class scoped_context {
- public:
-  explicit scoped_context(CUcontext context) {
-    check(cuCtxPushCurrent(context), "cuCtxPushCurrent");
-  }
-  ~scoped_context() { cuCtxPopCurrent(nullptr); }
-  scoped_context(const scoped_context&) = delete;
-  scoped_context& operator=(const scoped_context&) = delete;
-};
-
-// Managed memory belongs to no context, but calls that work on it need one: the current context,
-// else that of device 0.
-template <typename Call>
-void with_some_context(const Call& call) {
-  check(cuInit(0), "cuInit");
-  CUcontext current = nullptr;
-  check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
-  if (current != nullptr) return call();
-  const primary_context first(0);
-  const scoped_context scope(first.handle());
-  call();
-}
-
-inline void* allocate_managed(std::size_t bytes) {
-  CUdeviceptr address = 0;
-  with_some_context([&] {
-    check(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged");
-  });
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
-
-inline CUdeviceptr device_pointer(const void* pointer) noexcept {
-  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
-}
-
-inline void free_managed(const void* pointer) noexcept {
-  cuMemFree(device_pointer(pointer));
-}
-
-// CUDA 12 calls this function cuMemPrefetchAsync_v2, CUDA 13 cuMemPrefetchAsync.
-inline CUresult prefetch(CUdeviceptr first, std::size_t bytes, CUmemLocation where, CUstream in) {
-#if CUDA_VERSION < 13000
-  return cuMemPrefetchAsync_v2(first, bytes, where, 0, in);
-#else
-  return cuMemPrefetchAsync(first, bytes, where, 0, in);
-#endif
-}
-
-// Allocates for containers, which expect std::bad_alloc. The alignment can be at most that of the
-// allocation itself, which is at least a page.
-inline void* allocate_managed_aligned(std::size_t bytes, std::size_t alignment) {
-  void* pointer = nullptr;
-  try {
-    pointer = allocate_managed(bytes == 0 ? 1 : bytes);
-  } catch (const error& failure) {
-    if (failure.code() == CUDA_ERROR_OUT_OF_MEMORY) throw std::bad_alloc();
-    throw;
-  }
-  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) {
-    free_managed(pointer);
-    throw std::bad_alloc();
-  }
-  return pointer;
-}
-
-// The kernel of parallel_for. The launch's arguments are the bytes of the callable.
-template <typename Function>
-void run_items(const void* args, std::size_t begin, std::size_t end) {
-  const Function& function = *static_cast<const Function*>(args);
-  if constexpr (std::is_invocable_v<const Function&, std::size_t>) {
-    for (std::size_t i = begin; i < end; ++i) function(i);
-  } else {
-    function(begin, end);
-  }
-}
-
-}  // namespace detail
 
 // One device: a handle that retains its primary context. Cheap to copy. Any thread.
 class device {
@@ -426,65 +296,6 @@ inline void stream::wait(const event& moment) {
   detail::check(cuStreamWaitEvent(handle_, moment.handle(), 0), "cuStreamWaitEvent");
 }
 
-// A fixed number of elements in managed memory, initially zero, valid at one address on every
-// processor. Move-only. Elements must be plain data: they exist in several processes and are copied
-// as bytes.
-template <typename T>
-class managed_array {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-                "managed_array: the elements move between processes as bytes, so they must be "
-                "trivially copyable");
-
- public:
-  using value_type = T;
-  using iterator = T*;
-  using const_iterator = const T*;
-
-  managed_array() = default;
-  explicit managed_array(std::size_t count) : size_(count) {
-    if (count > SIZE_MAX / sizeof(T)) throw error(CUDA_ERROR_OUT_OF_MEMORY, "managed_array");
-    if (count > 0) data_ = static_cast<T*>(detail::allocate_managed(count * sizeof(T)));
-  }
-  explicit managed_array(std::span<const T> values) : managed_array(values.size()) {
-    if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size_bytes());
-  }
-  managed_array(std::initializer_list<T> values)
-      : managed_array(std::span<const T>(values.begin(), values.size())) {}
-
-  managed_array(managed_array&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  managed_array& operator=(managed_array&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~managed_array() {
-    if (data_ != nullptr) detail::free_managed(data_);
-  }
-
-  T* data() noexcept { return data_; }
-  const T* data() const noexcept { return data_; }
-  std::size_t size() const noexcept { return size_; }
-  std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
-  bool empty() const noexcept { return size_ == 0; }
-
-  T& operator[](std::size_t index) { return data_[index]; }
-  const T& operator[](std::size_t index) const { return data_[index]; }
-  iterator begin() noexcept { return data_; }
-  iterator end() noexcept { return data_ + size_; }
-  const_iterator begin() const noexcept { return data_; }
-  const_iterator end() const noexcept { return data_ + size_; }
-
-  // Kernel lambdas should capture these spans.
-  std::span<T> span() noexcept { return {data_, size_}; }
-  std::span<const T> span() const noexcept { return {data_, size_}; }
-  CUdeviceptr address() const noexcept { return detail::device_pointer(data_); }
-
- private:
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-
 // ---- advice: how the program uses its memory, see cuMemAdvise
 
 // The host's memory as a whole.
@@ -610,21 +421,6 @@ class attached {
   int was_by_cpu_ = 0;
 };
 
-// Managed memory for std::pmr containers; any thread. Each request is a separate allocation, which
-// suits large ones; for small ones put a std::pmr pool resource in front of it.
-class managed_resource final : public std::pmr::memory_resource {
- private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    return detail::allocate_managed_aligned(bytes, alignment);
-  }
-  void do_deallocate(void* pointer, std::size_t, std::size_t) override {
-    detail::free_managed(pointer);
-  }
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
-    return dynamic_cast<const managed_resource*>(&other) != nullptr;
-  }
-};
-
 // An adaptor: allocates from another resource, and sends the memory to `where` at once, in stream
 // order, so that its first use does not fault there. (RMM's prefetch_resource_adaptor.) Any thread,
 // if the other resource permits that.
@@ -657,29 +453,6 @@ class prefetching_resource final : public std::pmr::memory_resource {
   std::pmr::memory_resource& upstream_;
   location where_;
   const stream& stream_;
-};
-
-// An allocator of managed memory, for std::vector<T, managed_allocator<T>>.
-template <typename T>
-class managed_allocator {
- public:
-  using value_type = T;
-  using is_always_equal = std::true_type;
-
-  managed_allocator() = default;
-  template <typename Other>
-  managed_allocator(const managed_allocator<Other>&) noexcept {}
-
-  [[nodiscard]] T* allocate(std::size_t count) {
-    if (count > SIZE_MAX / sizeof(T)) throw std::bad_array_new_length();
-    return static_cast<T*>(detail::allocate_managed_aligned(count * sizeof(T), alignof(T)));
-  }
-  void deallocate(T* pointer, std::size_t) noexcept { detail::free_managed(pointer); }
-
-  template <typename Other>
-  bool operator==(const managed_allocator<Other>&) const noexcept {
-    return true;
-  }
 };
 
 }  // namespace wherry
