@@ -64,6 +64,8 @@ std::uint64_t merged_by_linux() {
 }
 
 std::vector<std::uint64_t> frames_of(const Words& words) {
+  // khugepaged removes the entries of pages before it may refuse to merge them.
+  (void)stage().read_pages(host, words.data(), words.bytes());
   std::vector<std::uint64_t> frames;
   for (std::size_t i = 0; i < words.size(); i += page_words)
     frames.push_back(stage().frame_of(host, words.data() + i));
