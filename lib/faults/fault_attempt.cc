@@ -346,12 +346,6 @@ std::optional<FaultAttempt> FaultAttempts::show(Fault& fault, const LockedBlock&
     return std::nullopt;
   if (block.state.at(p).mapped.test(page) && engine_.entries().enter_whole_again(block, p))
     return std::nullopt;
-  // When Linux merges the pages of a block (khugepaged), it removes all their entries, so all are
-  // restored. A sample's entry was removed alone. pages_to_enter() restores what a huge entry
-  // mapped.
-  const bool was_mapped = block.state.at(p).mapped.test(page) && !fault.message.write_protect;
-  if (was_mapped && !fault.sample && !fault.in_handler)
-    engine_.entries().restore(block, block.state.view(p, page));
   const PageMask enter = pages_to_enter(fault, block, decision.region);
   for (const PageRun run : runs_of(enter)) {
     const OpResult result = engine_.map(block, run, p);

@@ -1146,20 +1146,11 @@ TEST_CASE(
   for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap({page});
   s.answer(device, minor);
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).maps_writable({page}));
-}
-
-TEST_CASE("a minor fault maps all pages of a block again if Linux has removed all their entries") {
-  Setup s;
-  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, {page});
-  const FaultMessage minor{base + 100 * page_size, 1, false, false, true};
-  // If the first page's entry is there, Linux has removed the others one by one.
-  for (std::uint64_t page = 1; page < 512; ++page) s.machine.at(1).unmap({page});
+  // From now on the block is mapped by entries of small pages.
+  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap({page});
   s.answer(device, minor);
   CHECK(s.machine.at(1).maps({100}));
   CHECK_FALSE(s.machine.at(1).maps({200}));
-  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap({page});
-  s.answer(device, minor);
-  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).maps_writable({page}));
 }
 
 TEST_CASE("eviction takes the unpinned pages of a block, and skips blocks that are all pinned") {

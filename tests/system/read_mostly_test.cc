@@ -1,7 +1,6 @@
 // Tests each sentence of the read-mostly contract against Linux's pools and page tables.
 #include <array>
 #include <bit>
-#include <cerrno>
 
 #include "support/catch.h"
 #include "support/stage.h"
@@ -9,9 +8,6 @@
 namespace wherry::test::read_mostly_test {
 
 namespace {
-
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 
 constexpr std::array processors{host, device0, device1};
 constexpr std::uint32_t everybody = bit_of(host) | bit_of(device0) | bit_of(device1);
@@ -66,31 +62,6 @@ TEST_CASE("a read creates a copy of at least the accessed pages", "[system]") {
   });
   for (std::size_t i = 0; i < words.size(); i += 2 * page_words)
     CHECK(s.residents(&words[i]) == (bit_of(host) | bit_of(device0)));
-}
-
-TEST_CASE("a block whose entries Linux has removed comes back with one fault", "[system]") {
-  Stage& s = stage();
-  // With page protection Linux enters accessible pages by itself.
-  if (traps_by_protection()) return;
-  const Words words{2 * block_words};
-  std::uint64_t* const block = whole_block_of(words);
-  write_read_mostly(words, host, 5);
-  for (const int reader : {host, device0}) {
-    CAPTURE(reader);
-    s.read_pages(reader, block, block_bytes);
-    // As khugepaged does it. Linux refuses a block of which it uses pages at the moment.
-    int error = EAGAIN;
-    for (int i = 0; i < 1000 && (error == EAGAIN || error == EBUSY); ++i)
-      error = PoolFile(index_of(reader)).merge(block);
-    if (error != 0) {
-      WARN("Linux merges no pages here: errno " << error);
-      return;
-    }
-    const std::uint64_t before = Stage::faults(reader);
-    CHECK(s.read_pages(reader, block, block_bytes) == 5 * block_bytes / page_bytes);
-    // A second one, if a thread was faster than the handler.
-    CHECK(Stage::faults(reader) - before <= 2);
-  }
 }
 
 TEST_CASE("untouched memory is zero for each reader, and each reader has its copy", "[system]") {

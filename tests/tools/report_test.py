@@ -223,8 +223,11 @@ class Advice(Folder):
         """
         faults, moved, findings = self.counts(ADVISED, pattern)
         finding = self.finding(findings, "data", proposal)
-        better_faults, better_moved, left = self.counts(ADVISED, pattern, proposal,
-                                                        finding["processor"])
+        # The least of several runs: Linux's khugepaged merges pages at any time, and each access to
+        # them faults once more then.
+        better_faults, better_moved, left = min(
+            (self.counts(ADVISED, pattern, proposal, finding["processor"]) for _ in range(3)),
+            key=lambda counts: counts[0]["data"])
         keys = ("memory", "proposal", "processor")
         self.assertNotIn([finding[key] for key in keys],
                          [[other[key] for key in keys] for other in left])
