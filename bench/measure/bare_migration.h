@@ -21,7 +21,8 @@ class BareMigration {
   // start at the host, filled.
   BareMigration(std::size_t bytes, std::size_t granularity);
 
-  // One write for each granule, at the host or in the device process. Returns nanoseconds.
+  // One write for each granule, at the host or in the device process. Returns the time of all of
+  // them in nanoseconds.
   double touch_at_host() const;
   double touch_at_device() const { return device_.touch(); }
 

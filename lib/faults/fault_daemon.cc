@@ -95,7 +95,8 @@ FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus)
   const SignalBlock no_signals;
   try {
     threads_.emplace_back([this] { guard(); });
-    // The postponed faults get their memory here, where a lack of it fails the start.
+    // Each thread's list of postponed faults is allocated here, so that a lack of memory shows at
+    // the start.
     for (std::size_t i = 0; i < placement_.cpus.size(); ++i)
       threads_.emplace_back(
           [this, i, postponed = PostponedFaults()]() mutable { handle(i, postponed); });

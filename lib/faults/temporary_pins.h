@@ -32,7 +32,7 @@ class TemporaryPins {
   // time the processors that map them in another pool than their own fault again.
   void hold(BlockIndex block, PageRun run, std::uint64_t until_ns) EXCLUDES(lock_);
 
-  // Returns when the next pin ends, or nullopt if no pin has an end.
+  // Returns the time at which the next pin ends, or nullopt if no pin has an end.
   std::optional<std::uint64_t> next_end() const {
     const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
     return end == never ? std::nullopt : std::optional(end);

@@ -23,7 +23,8 @@ namespace wherry::impl {
 inline constexpr std::size_t min_capacity = std::size_t{2} << 20;  // one block
 inline constexpr int max_workers = 1024;
 
-// A value, and its position in the text, for errors that show only on the machine.
+// A value, and its position in the text: some values turn out to be wrong only when they are
+// compared with the machine.
 template <typename T>
 struct Placed {
   T value{};

@@ -114,9 +114,9 @@ class PoolBackend : public CopyBackend {
       return std::nullopt;
     return PageCopy{method, windows_[slot].shown(), std::move(turn)};
   }
-  // Whether this thread may use write(2). Where a pool has several files, all copiers prefer that.
-  // If a range lies in few of the files, copiers that would wait for others let Linux create the
-  // pages.
+  // Whether this thread may use write(2), which copiers prefer where a pool has several files. If
+  // `writers_max` threads already write to the range's file, this returns false: then this copier
+  // does not wait, and lets Linux create the pages.
   bool begin_write(const PageTransfer& transfer, WriteTurn& turn) const {
     const SparsePoolFile& to = pool(transfer.to);
     if (to.file().stripes().files() == 1) return true;

@@ -202,7 +202,7 @@ class DeviceEngine {
   std::shared_ptr<LaunchTarget> target_ GUARDED_BY(lock_);
   bool dead_ GUARDED_BY(lock_) = false;  // the process has ended and has not been replaced yet
   bool stopping_ GUARDED_BY(lock_) = false;
-  // The process whose outdated credentials have been logged.
+  // The process of which the log already says that its credentials are outdated.
   pid_t refused_pid_ GUARDED_BY(lock_) = 0;
   bool watching_ GUARDED_BY(lock_) = false;    // true: the engine's thread takes completions
   bool has_leader_ GUARDED_BY(lock_) = false;  // true: a waiting thread takes completions

@@ -130,7 +130,8 @@ struct ProgramRow {
   std::vector<WayResult> ways;  // in the order of ways(); empty: the program is not installed
   Json report;                  // of the last run with Wherry
 
-  // Whether all runs without Wherry did the same, so that runs with it should, too.
+  // Whether all runs without Wherry had the same output and exit code, so that runs with it should,
+  // too.
   bool repeats() const { return ways[0].same; }
   double managed_mib() const { return report.value("most_bytes", 0.0) / mebibyte; }
 };

@@ -110,8 +110,7 @@ struct FileView {
 // How Linux maps part of a view that no userfaultfd tracks.
 enum class HugeEntries : std::uint32_t {
   unchanged,
-  // By small entries. Linux merges no pages because of this view, and an access creates no huge
-  // page.
+  // By small entries: the view lets Linux neither merge pages nor create a huge page at an access.
   forbidden,
   // By one entry, for a huge page of the file.
   entered,

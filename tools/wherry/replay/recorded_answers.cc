@@ -163,8 +163,8 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Tr
 void RecordedAnswers::came(OpenFaults& faults, Open& fault, const TraceEvent& event) {
   RecordedAnswer& answer = answers_[fault.number];
   const bool maps = event.kind == EventKind::remote_map;
-  // Ignores mappings of pages that moved for the fault, and those of other processors, which may be
-  // advised to map the pages.
+  // Not counted: a mapping of pages that moved for this fault, and a mapping at another processor,
+  // which may be advised to map the pages.
   if (maps && (event.destination != fault.table ||
                (answer.arrivals.pages != 0 && answer.arrivals.kind != EventKind::remote_map)))
     return;
