@@ -50,8 +50,8 @@ struct DeviceProcessOptions {
   PageOwnersView page_owners;
   std::vector<int> cpus;  // CPUs that workers may run on; empty: any
   TrapMode trap;
-  // How long the host waits for the answer to a command. Time in which the host is stopped does not
-  // count.
+  // How long the host waits for the answer to a command, unless Linux delays the agent (see
+  // AgentLink::send). Time in which the host is stopped does not count.
   std::uint64_t command_limit_ns = 5'000'000'000;
 };
 

@@ -1,5 +1,4 @@
 // What AdoptedRanges does when the program forks.
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <optional>

@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <memory_resource>
-#include <new>
 #include <span>
 #include <string>
 #include <type_traits>

@@ -5,9 +5,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory_resource>
-#include <new>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 
