@@ -16,8 +16,8 @@ ProcessorMask coherent_among(std::span<ProcessorMemory* const> processors) {
   return mask;
 }
 
-FolioSeparator::Departure departure_of(const PageTransfer& transfer) {
-  return {transfer.from, transfer.to, transfer.cause};
+FolioSeparator::Departure departure_of(const PageTransfer& transfer, bool copied) {
+  return {transfer.from, transfer.to, transfer.cause, IfHeld::stay, copied};
 }
 
 EventKind kind_of(PageTransfer::Kind kind) {
@@ -228,7 +228,8 @@ OpStatus PageEngine::begin_transfer(const LockedBlock& block, PageTransfer& tran
   transfer.begun_ns = OperationRecorder::begin_ns(kind_of(transfer.kind));
   const bool moves = transfer.kind == PageTransfer::Kind::move;
   if (moves) {
-    const OpStatus status = separator_.separate(block, run, departure_of(transfer));
+    const OpStatus status =
+        separator_.separate(block, run, departure_of(transfer, /*copied=*/false));
     if (status != OpStatus::ok) return status;
   }
   if (transfer.kind != PageTransfer::Kind::create) {
@@ -257,8 +258,9 @@ OpStatus PageEngine::complete_transfer(const LockedBlock& block, const PageTrans
     at(from).file.left(span);
   } else if (kind == PageTransfer::Kind::move) {
     // Linux may have merged the pages with others since the transfer began.
-    if (const OpStatus status = separator_.separate(block, run, departure_of(transfer));
-        status != OpStatus::ok) {
+    const OpStatus status =
+        separator_.separate(block, run, departure_of(transfer, /*copied=*/true));
+    if (status != OpStatus::ok) {
       undo_transfer(block, transfer);
       return status;
     }

@@ -227,8 +227,14 @@ OpStatus PageEntries::enter(const LockedBlock& block, PageRun run, Processor p, 
 
 bool PageEntries::was_taken(const LockedBlock& block, unsigned page, Processor p) {
   const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
-  return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies, block.waiter).status ==
-         OpStatus::ok;
+  const PageRun run{page, 1};
+  if (at(p).mapper.map_resident(block.span_of(run), has_copies, block.waiter).status !=
+      OpStatus::ok)
+    return false;
+  // A protection from former copies is gone. If the state still had it, the next transfer would not
+  // protect the page.
+  if (!has_copies) block.state.writable(p, run);
+  return true;
 }
 
 OpResult PageEntries::map(const LockedBlock& block, PageRun run, Processor p) {

@@ -552,4 +552,40 @@ TEST_CASE("a transfer of a part that is held when it completes is aborted") {
   CHECK(locked.state.at(host).resident.test(70));
 }
 
+TEST_CASE("a part that Linux merged during its transfer is not writable between copy and punch") {
+  HugeSetup s(/*held=*/false);
+  const PageRun run{64, 64};
+  const auto map_at = [&](Processor p) { REQUIRE(s.see({32, 128}, p, host)); };
+  const bool device_sees = GENERATE(false, true);
+  const bool other_device_sees = GENERATE(false, true);
+  s.machine.may_split_of_others = GENERATE(true, false);
+  const bool was_whole = GENERATE(false, true);
+  CAPTURE(device_sees, other_device_sees, s.machine.may_split_of_others, was_whole);
+  if (device_sees) map_at(device);
+  if (other_device_sees) map_at(Processor::device(1));
+  {
+    const LockedBlock locked(first_block, s.block);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, run.count));
+    PageTransfer transfer{PageTransfer::Kind::move, locked.span_of(run), host, device};
+    REQUIRE(s.engine.begin_transfer(locked, transfer) == OpStatus::ok);
+    REQUIRE(s.machine.at(1).fill(locked.span_of(run), s.machine.at(0).alias({run.first})));
+    s.machine.at(0).make_huge(first_block, /*held=*/false);
+    if (was_whole) locked.state.entered_whole = host.bit();
+    // What is written from now on is not in the copy.
+    s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+      CAPTURE(operation);
+      for (unsigned page = run.first; page < run.end(); ++page)
+        for (int p = 0; p < 3; ++p) REQUIRE_FALSE(s.machine.at(p).maps_writable({page}));
+    };
+    REQUIRE(s.engine.complete_transfer(locked, transfer, {0, OpStatus::ok, false}, reservation,
+                                       Entry::none) == OpStatus::ok);
+    s.machine.before = {};
+    CHECK(s.machine.at(1).value({run.first}) == 1000 + run.first);
+    CHECK_FALSE(s.machine.at(0).holds({run.first}));
+    CHECK_FALSE(s.machine.at(0).is_huge(first_block));
+  }
+  s.check();
+}
+
 }  // namespace wherry::test::page_engine_test

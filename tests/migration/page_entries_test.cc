@@ -90,4 +90,18 @@ TEST_CASE("entries that Linux has removed are entered again, copies write-protec
   CHECK(s.machine.at(0).maps_writable({3}));
 }
 
+TEST_CASE("an entry that comes back writable is noted as such, so that a transfer protects it") {
+  Setup s;
+  REQUIRE(s.populate({0, 1}, host));
+  REQUIRE(s.duplicate({0, 1}, host, device));
+  const LockedBlock locked({0}, s.block);
+  // The last copy keeps the protection that it had beside the other one.
+  CHECK(s.engine.drop(locked, {0, 1}, device) == PageMask::of({0, 1}));
+  REQUIRE(locked.state.writers(0) == 0);
+  s.machine.at(0).unmap({0});
+  REQUIRE(s.engine.entries().was_taken(locked, 0, host));
+  CHECK(s.machine.at(0).maps_writable({0}));
+  CHECK(locked.state.writers(0) == host.bit());
+}
+
 }  // namespace wherry::test::page_entries_test
