@@ -2,9 +2,9 @@
 // each way that it has: nobody reads or leaves behind a wrong byte, and nobody waits for the
 // holder.
 //
-// It takes ten minutes at full length, and goes through the rows in a random order. A row that
-// fails is named. For work on one of them: WHERRY_TEST_HELD_ROW=TEXT runs the rows whose names
-// contain the text only, and WHERRY_TEST_HELD_ONCE=1 each row once.
+// At full length it takes up to ten minutes, and runs each row once, in a random order; a soak
+// repeats them. A row that fails is named. For work on one of them: WHERRY_TEST_HELD_ROW=TEXT runs
+// only the rows whose names contain the text.
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -174,8 +174,8 @@ void run_rows(const Setting& setting, bool huge, std::size_t first_row, Clock::t
                   [&](const Row& row) { return row.describe().find(text) == std::string::npos; });
   std::mt19937_64 random(seed());
   std::shuffle(rows.begin(), rows.end(), random);
-  const bool once = std::getenv("WHERRY_TEST_HELD_ONCE") != nullptr;
-  for (std::size_t i = first_row; Clock::now() < end && !(once && i >= rows.size()); ++i) {
+  const bool repeats = soak_time().has_value();
+  for (std::size_t i = first_row; Clock::now() < end && (repeats || i < rows.size()); ++i) {
     const Row& row = rows[i % rows.size()];
     std::printf("ROW %zu %s\n", i, row.describe().c_str());
     std::fflush(stdout);
