@@ -55,9 +55,7 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
   const std::uint64_t now = clock_();
   if (may_stay && now < held_.retry_at(block.index)) return OpStatus::held;
 
-  const PageMask copied = departure.copied ? PageMask::of(run) : PageMask{};
-  OpStatus status =
-      folios == Folios::huge_page ? split(block, run, owner, copied) : OpStatus::unsupported;
+  OpStatus status = folios == Folios::huge_page ? split(block, run, owner) : OpStatus::unsupported;
   if (status == OpStatus::ok) {
     held_.ended(block.index);
     return OpStatus::ok;
@@ -70,7 +68,7 @@ OpStatus FolioSeparator::separate(const LockedBlock& block, PageRun run,
     note_held(block, run, departure);
     return OpStatus::held;
   }
-  status = rebuild(block, together, owner, copied);
+  status = rebuild(block, together, owner);
   if (status == OpStatus::ok) held_.ended(block.index);
   return status;
 }
@@ -102,8 +100,7 @@ void FolioSeparator::close_held(const LockedBlock& block, const PageMask& pages)
   for (int i = 0; i < entries_.processors(); ++i) enter_again(block, Processor{i}, pages);
 }
 
-OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor owner,
-                               const PageMask& copied) {
+OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor owner) {
   const PageSpan span = block.span_of(run);
   ProcessorMask others = 0;
   for (int i = 0; i < entries_.processors(); ++i) {
@@ -128,19 +125,19 @@ OpStatus FolioSeparator::split(const LockedBlock& block, PageRun run, Processor 
   if (others == 0)
     status = entries_.at(owner).file.split(span);
   else if (std::has_single_bit(others))
-    status = split_through(block, run, owner, Processor{std::countr_zero(others)}, copied);
-  enter_again(block, owner, copied);
-  if (status != OpStatus::ok) allow_writes(block, run, owner, copied);
+    status = split_through(block, run, owner, Processor{std::countr_zero(others)});
+  enter_again(block, owner, {});
+  if (status != OpStatus::ok) entries_.allow_writes_if_alone(block, run, owner);
   return status;
 }
 
 OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Processor owner,
-                                       Processor p, const PageMask& copied) {
+                                       Processor p) {
   PoolFile& file = entries_.at(owner).file;
   Mapper& mapper = entries_.at(p).mapper;
   const PageSpan span = block.span_of(run);
   const PageSpan all = block_span(block.index);
-  const PageRun seen = (block.state.viewed(p, owner) - copied).next_run(0);
+  const PageRun seen = (block.state.viewed(p, owner) - block.state.in_flight()).next_run(0);
   if (seen.count == 0) return OpStatus::unsupported;
   for (int attempt = 0; attempt < split_attempts_max; ++attempt) {
     // Linux splits only through a page table that has an entry.
@@ -156,8 +153,7 @@ OpStatus FolioSeparator::split_through(const LockedBlock& block, PageRun run, Pr
   return OpStatus::unsupported;
 }
 
-OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processor owner,
-                                 const PageMask& copied) {
+OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processor owner) {
   const PageMask pages = PageMask::of(run) & block.state.at(owner).resident;
   std::array<PageMask, max_processors> mapped;
   for (int i = 0; i < entries_.processors(); ++i)
@@ -169,21 +165,15 @@ OpStatus FolioSeparator::rebuild(const LockedBlock& block, PageRun run, Processo
   }
   if (status == OpStatus::ok)
     status = entries_.at(owner).file.rebuild(block.span_of(run), block.state.at(owner).resident);
-  enter_again(block, owner, copied);
+  enter_again(block, owner, {});
   // With page protection, close() has removed the access, so the pages are mapped again.
   for (int i = 0; i < entries_.processors(); ++i) {
     const Processor p{i};
     const PageMask closed = mapped[static_cast<std::size_t>(i)] - block.state.at(p).mapped;
     for (const PageRun part : runs_of(closed)) (void)entries_.map(block, part, p);
   }
-  allow_writes(block, run, owner, copied);
+  entries_.allow_writes_if_alone(block, run, owner);
   return status;
-}
-
-void FolioSeparator::allow_writes(const LockedBlock& block, PageRun run, Processor owner,
-                                  const PageMask& copied) {
-  for (const PageRun part : runs_of(PageMask::of(run) - copied))
-    entries_.allow_writes_if_alone(block, part, owner);
 }
 
 void FolioSeparator::enter_again(const LockedBlock& block, Processor owner,

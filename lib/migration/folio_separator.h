@@ -57,9 +57,6 @@ class FolioSeparator {
     std::optional<Processor> to;  // empty: they leave every pool, or other pools have copies
     MoveCause cause = MoveCause::fault;
     IfHeld if_held = IfHeld::stay;
-    // They have been copied since they were write-protected. They stay so: a write from now on
-    // would not be in the copy.
-    bool copied = false;
   };
   // After `ok` the pages share no folio with other pages of the owner's pool. held: they do, and
   // somebody holds it, or the consolidator is merging the block; retry_at() says when another
@@ -67,6 +64,8 @@ class FolioSeparator {
   // again, or the consolidator is merging the block and the departure is a prefetch or cannot be
   // put off. no_memory: there is none to copy pages. With any result the contents of all pages, and
   // what each processor may access, are as before; entries may be missing, which costs faults.
+  // If the pages are in flight themselves, they have been copied: none is entered, and none becomes
+  // writable, because the copy would lack what is written.
   OpStatus separate(const LockedBlock& block, PageRun run, const Departure& departure)
       REQUIRES(block.state.lock);
   // Whether separate() would have to do something for these pages of the owner's pool.
@@ -95,15 +94,10 @@ class FolioSeparator {
   // Counts and records pages that stay in their pool.
   void note_held(const LockedBlock& block, PageRun run, const Departure& departure);
   // Splits the block's huge page. unsupported: there is no way to split it, or to find out.
-  // `copied`: pages that no processor may write afterwards either.
-  OpStatus split(const LockedBlock& block, PageRun run, Processor owner, const PageMask& copied)
+  OpStatus split(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
+  OpStatus split_through(const LockedBlock& block, PageRun run, Processor owner, Processor p)
       REQUIRES(block.state.lock);
-  OpStatus split_through(const LockedBlock& block, PageRun run, Processor owner, Processor p,
-                         const PageMask& copied) REQUIRES(block.state.lock);
-  OpStatus rebuild(const LockedBlock& block, PageRun run, Processor owner, const PageMask& copied)
-      REQUIRES(block.state.lock);
-  // Lets processors write those of the pages that have no copies, except `copied`.
-  void allow_writes(const LockedBlock& block, PageRun run, Processor owner, const PageMask& copied)
+  OpStatus rebuild(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
   // Enters the pages of the owner's pool again at every processor whose entries are gone, but for
   // `except` and for huge entries that the next fault replaces.

@@ -16,8 +16,8 @@ ProcessorMask coherent_among(std::span<ProcessorMemory* const> processors) {
   return mask;
 }
 
-FolioSeparator::Departure departure_of(const PageTransfer& transfer, bool copied) {
-  return {transfer.from, transfer.to, transfer.cause, IfHeld::stay, copied};
+FolioSeparator::Departure departure_of(const PageTransfer& transfer) {
+  return {transfer.from, transfer.to, transfer.cause};
 }
 
 EventKind kind_of(PageTransfer::Kind kind) {
@@ -228,8 +228,7 @@ OpStatus PageEngine::begin_transfer(const LockedBlock& block, PageTransfer& tran
   transfer.begun_ns = OperationRecorder::begin_ns(kind_of(transfer.kind));
   const bool moves = transfer.kind == PageTransfer::Kind::move;
   if (moves) {
-    const OpStatus status =
-        separator_.separate(block, run, departure_of(transfer, /*copied=*/false));
+    const OpStatus status = separator_.separate(block, run, departure_of(transfer));
     if (status != OpStatus::ok) return status;
   }
   if (transfer.kind != PageTransfer::Kind::create) {
@@ -250,22 +249,24 @@ OpStatus PageEngine::complete_transfer(const LockedBlock& block, const PageTrans
                                        Entry entry) {
   const auto& [kind, span, from, to, cause, begun_ns] = transfer;
   const PageRun run = transfer.run();
+  const bool leaves = kind == PageTransfer::Kind::move && !outcome.released;
+  if (leaves) {
+    // Linux may have merged the pages with others since the transfer began. They are still in
+    // flight, so that separate() lets no processor write the old copy.
+    const OpStatus status = separator_.separate(block, run, departure_of(transfer));
+    if (status != OpStatus::ok) {
+      abort_transfer(block, transfer);
+      return status;
+    }
+  }
   block.state.transfer_ended(run);
   transfers_.ended(span);
   // No processor has mapped the new copy yet, and none can write the old one: the order of the
   // punch and of the state does not matter here.
-  if (kind == PageTransfer::Kind::move && outcome.released) {
-    at(from).file.left(span);
-  } else if (kind == PageTransfer::Kind::move) {
-    // Linux may have merged the pages with others since the transfer began.
-    const OpStatus status =
-        separator_.separate(block, run, departure_of(transfer, /*copied=*/true));
-    if (status != OpStatus::ok) {
-      undo_transfer(block, transfer);
-      return status;
-    }
+  if (leaves)
     punch(at(from), span, block.state.at(from).resident);
-  }
+  else if (kind == PageTransfer::Kind::move)
+    at(from).file.left(span);
   switch (kind) {
     case PageTransfer::Kind::move:
       account_move(block, run, from, to, reservation, cause);
@@ -323,10 +324,6 @@ bool PageEngine::restore_holes(const LockedBlock& block, Processor owner) {
 void PageEngine::abort_transfer(const LockedBlock& block, const PageTransfer& transfer) {
   block.state.transfer_ended(transfer.run());
   transfers_.ended(transfer.span);
-  undo_transfer(block, transfer);
-}
-
-void PageEngine::undo_transfer(const LockedBlock& block, const PageTransfer& transfer) {
   const PageMask& beside = block.state.at(transfer.to).resident;
   punch(at(transfer.to), transfer.span, beside | PageMask::of(transfer.run()));
   if (transfer.kind != PageTransfer::Kind::create)

@@ -169,9 +169,6 @@ class PageEngine {
   // Copies the run into the target's pool, mapped write-protected if `entered`.
   OpResult copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
                 ProcessorMemory& target, bool entered) const REQUIRES(block.state.lock);
-  // Removes what the backend has copied, and permits writes again.
-  void undo_transfer(const LockedBlock& block, const PageTransfer& transfer)
-      REQUIRES(block.state.lock);
   // Maps pages that have just come to p's pool, which p's view shows: the whole block by one huge
   // entry if its state permits that. A page that cannot be entered now is entered by the next fault
   // on it.

@@ -192,8 +192,9 @@ bool PageEntries::enter_whole_again(const LockedBlock& block, Processor p) {
 }
 
 void PageEntries::allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner) {
-  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.resident_beside(owner)))
-    allow_writes(block, alone, owner);
+  const PageMask alone =
+      PageMask::of(run) - block.state.resident_beside(owner) - block.state.in_flight();
+  for (const PageRun part : runs_of(alone)) allow_writes(block, part, owner);
 }
 
 OpStatus PageEntries::enter(const LockedBlock& block, PageRun run, Processor p, bool writable) {

@@ -61,7 +61,7 @@ class PageEntries {
   // Lets every processor that maps the owner's pages write them. Requires: they have no copies.
   void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
-  // Calls allow_writes() for those of the pages that have no copies.
+  // Calls allow_writes() for those of the pages that have no copies and are not being copied.
   void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
 
