@@ -73,4 +73,13 @@ pid_t device_process(int device) {
   return pid;
 }
 
+std::vector<wherryEvent> read_events(std::size_t most) {
+  std::vector<wherryEvent> events(most);
+  events[0].size = sizeof(wherryEvent);
+  std::size_t read = 0;
+  WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &read));
+  events.resize(read);
+  return events;
+}
+
 }  // namespace wherry::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <wherry/cuda.h>
+#include <wherry/events.h>
 #include <wherry/wherry.h>
 
 #include <cstddef>
@@ -93,6 +94,8 @@ class Managed {
 
 wherryPageState page_state(const void* address);
 wherryStats read_stats();
+// Removes recorded events and returns them, `most` at most.
+std::vector<wherryEvent> read_events(std::size_t most);
 // The free bytes that cuMemGetInfo reports for the current context.
 std::size_t free_memory();
 pid_t device_process(int device);

@@ -92,14 +92,10 @@ class Answers {
 
   // Call once.
   std::size_t count() const {
-    std::vector<wherryEvent> events(kept);
-    events[0].size = sizeof(wherryEvent);
-    std::size_t read = 0;
     WHERRY_TRY(wherryStopEvents());
-    WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &read));
     std::uint64_t dropped = 0;
     WHERRY_TRY(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, &dropped));
-    return read + dropped;
+    return read_events(kept).size() + dropped;
   }
 
  private:

@@ -254,11 +254,7 @@ TEST_CASE("uvm: events show thrashing: its processors, throttling, pins and page
            }),
            "the page was never pinned, or the pin never expires");
     WHERRY_TRY(wherryStopEvents());
-    std::vector<wherryEvent> events(1 << 19);
-    events[0].size = sizeof(wherryEvent);
-    std::size_t count = 0;
-    WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &count));
-    events.resize(count);
+    const std::vector<wherryEvent> events = read_events(std::size_t{1} << 19);
     std::map<int, std::uint64_t> seen;
     std::uint64_t speculative = 0;
     for (const wherryEvent& event : events) {

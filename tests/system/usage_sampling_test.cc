@@ -78,11 +78,7 @@ TEST_CASE("faults and moves that come from samples say so", "[system]") {
   bool faulted = false;
   bool moved = false;
   CHECK(comes_true([&] {
-    std::vector<wherryEvent> events(16384);
-    events[0].size = sizeof(wherryEvent);
-    std::size_t count = 0;
-    WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &count));
-    events.resize(count);
+    const std::vector<wherryEvent> events = read_events(16384);
     const auto are_of_samples = [&](int kind) {
       return std::ranges::any_of(events, [kind](const wherryEvent& event) {
         return event.kind == kind && event.cause == WHERRY_CAUSE_SAMPLE &&
