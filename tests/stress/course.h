@@ -23,7 +23,8 @@ class Course {
   // does not reach all of them fails.
   Course(const char* devices, std::vector<Step> steps,
          unsigned transfer_pages_min = always_transfer)
-      : rig_(devices, impl::pages_per_region, transfer_pages_min), steps_(std::move(steps)) {}
+      : rig_(Rig::start(devices, impl::pages_per_region, transfer_pages_min)),
+        steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
   // The trap does not have this step.
@@ -51,7 +52,7 @@ class Course {
              const MatchHooks& hooks);
   void run_one(const Match& match, const MatchHooks& hooks, const Injection& injection);
 
-  Rig rig_;
+  Rig& rig_;
   std::vector<Step> steps_;
   std::array<std::uint64_t, all_steps.size()> hits_{};
   std::uint64_t matches_ = 0;

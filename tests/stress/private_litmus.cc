@@ -100,7 +100,7 @@ void play(Rig& rig, const Injection& injection, std::uint64_t round) {
 
 TEST_CASE("no write is lost while memory becomes private, whatever step is slow") {
   const Outcome outcome = in_fresh_process([] {
-    Rig rig("kind=coherent,capacity=64M,workers=1", impl::pages_per_region, 1);
+    Rig& rig = Rig::start("kind=coherent,capacity=64M,workers=1", impl::pages_per_region, 1);
     const std::uint64_t rounds = scaled(6);
     for (const Step step : {Step::protect, Step::punch, Step::map, Step::wake, Step::unprotect,
                             Step::forget, Step::zero, Step::fill}) {

@@ -23,8 +23,15 @@ class Rig {
  public:
   // devices: as in WHERRY_DEVICES. region_pages: how many pages a fault brings. transfer_pages_min:
   // from how many pages on a transfer copies without holding the block's lock; 1 makes even the few
-  // pages of a match use transfers.
-  Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pages_min);
+  // pages of a match use transfers. The rig lives until the process ends, because the threads of
+  // its runtime use its injector, and prefetches in progress use its counters.
+  static Rig& start(const std::string& devices, unsigned region_pages,
+                    unsigned transfer_pages_min) {
+    return *new Rig(devices, region_pages, transfer_pages_min);
+  }
+  ~Rig() = delete;
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
 
   impl::Runtime& runtime() { return *runtime_; }
   Injector& injector() { return injector_; }
@@ -86,6 +93,8 @@ class Rig {
   std::uint64_t pages_moved() const;
 
  private:
+  Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pages_min);
+
   void request(const std::byte* memory, std::size_t bytes, impl::Location to,
                impl::PrefetchRequest::Kind kind);
   template <typename Function>
@@ -106,8 +115,8 @@ class Rig {
   void wait_for(int device, std::uint64_t id);
 
   Injector injector_;
-  std::byte* still_;        // mapped before the device processes are forked
-  impl::Runtime* runtime_;  // lives until the process ends
+  std::byte* still_;  // mapped before the device processes are forked
+  impl::Runtime* runtime_;
   std::map<int, std::shared_ptr<impl::LaunchTarget>> threads_;  // of the coherent devices
   std::uint64_t next_id_ = 1;
   std::atomic<int> prefetches_open_{0};
