@@ -13,6 +13,9 @@ namespace {
 
 // How long a task that waits is left alone.
 constexpr std::uint64_t retry_ns = 100'000;
+// After so many steps of other tasks a copier completes a transfer before it goes on; after one, if
+// that task waits: perhaps for the pages of this very transfer.
+constexpr unsigned steps_max = 8;
 // The average number of other runnable threads, in fixed point: a new sample has the weight 1 /
 // average_weight, and one_thread stands for one thread.
 constexpr unsigned average_weight = 4;
@@ -166,12 +169,15 @@ void Copiers::work(unsigned copier) {
   std::vector<std::unique_ptr<Task>> transferring(1);  // by the backend's slots
   std::unique_ptr<Task> current;
   unsigned transfers = 0;  // in flight
+  unsigned steps = 0;      // since a transfer began or was completed
   for (;;) {
-    if (!current) current = take(copier, /*wait=*/transfers == 0);
+    const bool must_complete = transfers != 0 && steps >= steps_max;
+    if (!current && !must_complete) current = take(copier, /*wait=*/transfers == 0);
     auto slot = std::find(transferring.begin(), transferring.end(), nullptr);
-    if (current && slot != transferring.end()) {
+    if (current && !must_complete && slot != transferring.end()) {
       const Counted awake(busy_threads_);
       AnyTransfer transfer;
+      ++steps;
       switch (current->advance(transfer)) {
         case TaskState::runnable:
           break;
@@ -192,9 +198,11 @@ void Copiers::work(unsigned copier) {
               transfer);
           *slot = std::move(current);
           if (transfers++ == 0) ++busy_threads_;
+          steps = 0;
           break;
         case TaskState::waits:
           put_back(std::move(current));
+          steps = steps_max;
           break;
         case TaskState::done:
           finish(std::move(current));
@@ -211,6 +219,7 @@ void Copiers::work(unsigned copier) {
     const Counted awake(busy_threads_);
     auto& completed = transferring[outcome.slot];
     completed->complete_transfer(outcome);
+    steps = 0;
     // The rest of the task is best done at once.
     if (!current)
       current = std::move(completed);
