@@ -53,7 +53,7 @@ struct FixedOrder {
   static constexpr LockOrder get() { return order; }
 };
 
-template <typename Order>
+template <typename Order, typename Lock>
 class WHERRY_TSA(capability("mutex")) BasicMutex {
  public:
   constexpr BasicMutex() = default;
@@ -81,13 +81,11 @@ class WHERRY_TSA(capability("mutex")) BasicMutex {
   LockOrder order() const { return order_.get(); }
 
  private:
-  std::mutex mutex_;
+  Lock mutex_;
   [[no_unique_address]] Order order_;
 };
 
-using Mutex = BasicMutex<KeptOrder>;
-template <LockOrder order>
-using MutexOf = BasicMutex<FixedOrder<order>>;
+using Mutex = BasicMutex<KeptOrder, std::mutex>;
 
 class WHERRY_TSA(capability("mutex")) SharedMutex {
  public:

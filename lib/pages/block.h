@@ -23,10 +23,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/lock.h"
 #include "base/page_mask.h"
 #include "base/processor.h"
 #include "os/memory/mapped_memory.h"
+#include "os/process/fair_lock.h"
 #include "pages/block_history.h"
 #include "pages/minimum_residency.h"
 
@@ -51,7 +51,7 @@ class alignas(64) Block {
  public:
   explicit Block(int processors) : processors_(static_cast<ProcessorMask>(processors)) {}
 
-  MutexOf<LockOrder::block> lock;
+  FairMutexOf<LockOrder::block> lock;
   // Owned by the policy; null if the policy remembers nothing of this block.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   MinimumResidency minimum_residency;  // has its own synchronization
