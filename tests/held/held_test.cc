@@ -42,7 +42,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int step_limit_s = 30;
 constexpr int exit_stuck = 71;
 constexpr int exit_device_ended = 72;
-constexpr int full_length_s = 600;
+constexpr double full_length_s = 600;
+constexpr double longest_s = 180;  // a soak runs all rows
 // Each crash or stuck wait ends a process, and the rows after it go on in a new one.
 constexpr int processes_max = 40;
 
@@ -269,9 +270,9 @@ void check_setting(const Setting& setting, bool huge) {
     WARN("skipped: " << *reason);
     return;
   }
-  const auto budget =
-      soak_time() ? std::chrono::milliseconds(*soak_time())
-                  : std::chrono::milliseconds(static_cast<int>(full_length_s * 1000 * scale()));
+  const auto budget = soak_time() ? std::chrono::milliseconds(*soak_time())
+                                  : std::chrono::milliseconds(static_cast<int>(
+                                        std::min(full_length_s * scale(), longest_s) * 1000));
   const auto end = Clock::now() + budget / settings;
   Account account;
   for (int process = 0; process < processes_max && !account.done && Clock::now() < end; ++process) {
