@@ -2,7 +2,7 @@
 //
 // A thread that unlocks a std::mutex and locks it again at once comes before the threads that
 // sleep, because Linux takes 10 to 60 us to wake one of them. A handler could so wait for 30 s,
-// until its thread got a signal (docs/decisions/access-faults.md). Here a thread that has waited
+// until its thread got a signal (docs/decisions/moving-pages.md). Here a thread that has waited
 // for 2 ms is overdue: as long as there are such threads, only they get the lock.
 #pragma once
 
