@@ -20,8 +20,8 @@ class SharedPagesGame {
   static constexpr int devices = 3;
   static constexpr int workers = 2;  // of each device
   static constexpr unsigned players = host_threads + devices * workers;
-  static constexpr unsigned pages = 512;
-  // Devices for the session: the pages' regions take 4 MiB, and each device holds 2.
+  static constexpr unsigned pages = 1024;
+  // Devices for the session: the pages' regions take 8 MiB, and each device holds 2.
   static constexpr const char* device_list =
       "capacity=2M,workers=2;capacity=2M,workers=2;capacity=2M,workers=2";
 
