@@ -200,7 +200,8 @@ TEST_CASE("mappings do not grow with allocations", "[system]") {
   CHECK(outcome.passed());
 }
 
-// 33,000 faults, which take more than a minute in an emulated machine beside other load.
+// The next test has 33,000 faults. In an emulated machine beside other load they take more than a
+// minute.
 constexpr int many_faults_limit_ms = 300'000;
 
 TEST_CASE("more separate pages than the limit on mappings allows do not fail", "[system]") {
