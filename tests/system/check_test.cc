@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <ios>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -167,6 +169,29 @@ TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory
   CHECK(outcome.passed());
   CHECK(outcome.err.empty());
   CHECK_THAT(outcome.out, Catch::Matchers::ContainsSubstring("1000 1.5\n1000 1.5\n1000 1.5\n"));
+}
+
+// As with a compiler in /opt, or from Spack or conda.
+TEST_CASE(
+    "With WHERRY_CHECK=1 the variables of a C++ library outside the system's folders are not the "
+    "program's") {
+  Dl_info library;
+  REQUIRE(::dladdr(reinterpret_cast<const void*>(&std::ios_base::sync_with_stdio), &library) != 0);
+  const std::filesystem::path original = library.dli_fname;
+  char folder[] = "/tmp/check_test.XXXXXX";
+  REQUIRE(::mkdtemp(folder) != nullptr);
+  const std::filesystem::path copy = folder / original.filename();
+  std::filesystem::copy_file(original, copy);
+  const Outcome outcome = in_fresh_process([&] {
+    const char* const before = std::getenv("LD_LIBRARY_PATH");
+    const std::string folders = folder + std::string(":") + (before != nullptr ? before : "");
+    ::setenv("LD_LIBRARY_PATH", folders.c_str(), 1);
+    ::execl("/proc/self/exe", "check_test", "--warn", "NoTests",
+            "With WHERRY_CHECK=1 kernels read ordinary memory*", nullptr);
+  });
+  std::filesystem::remove_all(folder);
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
 }
 
 TEST_CASE(

@@ -53,10 +53,21 @@ bool is_of_system(std::string_view path) {
   return path.starts_with("linux-vdso");
 }
 
+bool is_one_of(std::initializer_list<std::string_view> names, std::string_view path) {
+  return std::ranges::any_of(
+      names, [&](std::string_view name) { return file_name(path).starts_with(name); });
+}
+
 bool may_write_anywhere(std::string_view path) {
-  for (const std::string_view name : {"ld-linux", "libstdc++.so", "libgcc_s.so", "libc++"})
-    if (file_name(path).starts_with(name)) return true;
-  return false;
+  return is_one_of({"ld-linux", "libstdc++.so", "libgcc_s.so", "libc++"}, path);
+}
+
+// A compiler or C library that is installed in a folder of its own brings these along.
+bool is_of_toolchain(std::string_view path) {
+  return may_write_anywhere(path) ||
+         is_one_of({"libc.so", "libm.so", "libpthread.so", "libgomp.so", "libomp.so", "libiomp5.so",
+                    "libgfortran.so", "libquadmath.so"},
+                   path);
 }
 
 int add_module(dl_phdr_info* module, std::size_t, void* pointer) {
@@ -77,7 +88,7 @@ int add_module(dl_phdr_info* module, std::size_t, void* pointer) {
     if ((segment.p_flags & PF_X) != 0) code.push_back(pages);
   }
   if (may_write_anywhere(path)) plan.trusted.insert(plan.trusted.end(), code.begin(), code.end());
-  if (!is_of_library && !is_of_system(path))
+  if (!is_of_library && !is_of_system(path) && !is_of_toolchain(path))
     plan.variables.insert(plan.variables.end(), variables.begin(), variables.end());
   return 0;
 }

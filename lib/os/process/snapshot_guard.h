@@ -21,8 +21,9 @@ struct SnapshotGuardPlan {
   std::vector<AddressRange> variables;  // of the program's own modules
   std::vector<AddressRange> trusted;    // of code that may write to guarded memory
 };
-// System libraries and the modules that contain this library and its interposers do not count as
-// the program's modules.
+// These do not count as the program's modules: what is in the system's folders, the libraries of
+// the C library and the compiler wherever they are, and the modules that contain this library and
+// its interposers.
 SnapshotGuardPlan plan_snapshot_guard();
 
 // Runs function(argument), which must not return, on a new thread; malloc allocates that thread's
