@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
 #include "os/files/fd.h"
 #include "os/files/file_io.h"
 #include "os/files/huge_tmpfs.h"
@@ -36,7 +38,9 @@ impl::Fd probe_file() {
   return file;
 }
 
-// Merges the pages of a file again and again, as khugepaged may.
+// Merges the pages of a file again and again, as khugepaged may. Pauses for as long as each merge
+// took: a thread that merges all the time leaves a probe no moment for its own merge where a merge
+// takes 10 ms, as in an emulated machine.
 class Merger {
  public:
   explicit Merger(int fd)
@@ -44,8 +48,10 @@ class Merger {
                                          /*huge_pages=*/true)),
         thread_([this] {
           while (!stop_) {
+            const std::uint64_t begun = impl::now_ns();
             static_cast<void>(impl::merge_pages({place_.data(), huge_page}));
             tries_.fetch_add(1);
+            std::this_thread::sleep_for(std::chrono::nanoseconds(impl::now_ns() - begun));
           }
         }) {}
   ~Merger() {
