@@ -35,7 +35,7 @@ class StatusBoard {
   // Throws std::system_error.
   explicit StatusBoard(const StatusFacts& facts);
 
-  // The parts of the library that count write here. Any thread.
+  // The place of p's counters: whoever counts something writes it there. Any thread.
   ProcessorStatus& processor(Processor p) const {
     return memory().processors[static_cast<std::size_t>(p.index)];
   }

@@ -6,14 +6,12 @@
 #include <cerrno>
 #include <climits>
 
-#include "io/real.h"
 #include "run/own_calls.h"
 #include "run/own_files.h"
+#include "run/real.h"
 
 namespace wherry::run {
 namespace {
-
-using io::Real;
 
 // Whether the program names a file of the library.
 bool names_own_file(const void* caller, int file) {
@@ -37,7 +35,6 @@ int close_all(unsigned first, unsigned last, int flags) {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -2,12 +2,11 @@
 
 #include <pthread.h>
 
-#include "io/real.h"
+#include "run/real.h"
 
 namespace wherry::run {
 namespace {
 
-using io::Real;
 using SetAffinity = int(pid_t, std::size_t, const cpu_set_t*);
 
 cpu_set_t first;
@@ -39,7 +38,6 @@ OnFirstCpus::~OnFirstCpus() {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

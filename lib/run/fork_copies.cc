@@ -8,16 +8,14 @@
 #include <optional>
 #include <utility>
 
-#include "io/real.h"
 #include "os/process/resource_limits.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/real.h"
 #include "run/session.h"
 
 namespace wherry::run {
 namespace {
-
-using io::Real;
 
 // What the forking thread hands to its child. The thread holds the regions' lock, so that no other
 // thread forks.
@@ -114,7 +112,6 @@ void prepare_forks() {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -21,17 +21,15 @@
 #include <optional>
 #include <utility>
 
-#include "io/real.h"
 #include "os/memory/own_heap.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/real.h"
 #include "run/session.h"
 #include "run/settings.h"
 
 namespace wherry::run {
 namespace {
-
-using io::Real;
 
 ManagedRegions& regions() {
   return ManagedRegions::instance();
@@ -121,7 +119,6 @@ void* move_to_new(const void* caller, void* old, std::size_t old_bytes, std::siz
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <ucontext.h>
 
-#include "io/real.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/real.h"
 #include "run/session.h"
 
 namespace wherry::run {
@@ -28,7 +28,6 @@ void keep_context(const ucontext_t* context) {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -13,15 +13,13 @@
 
 #include <cstdint>
 
-#include "io/real.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/real.h"
 #include "run/session.h"
 
 namespace wherry::run {
 namespace {
-
-using io::Real;
 
 // Whether an attribute of a lock differs from `usual`, with which Linux does not use the lock's
 // memory itself.
@@ -69,7 +67,6 @@ int wait_for_both(Lock* lock, Second* second, More... more) {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -17,17 +17,16 @@
 #include <string>
 #include <vector>
 
-#include "io/real.h"
 #include "os/memory/address_map.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/real.h"
 #include "run/session.h"
 #include "run/settings.h"
 
 namespace wherry::run {
 namespace {
 
-using io::Real;
 using Range = ManagedRegions::Range;
 
 ManagedRegions& regions() {
@@ -215,7 +214,6 @@ int advise_piece(Range piece, int advice) {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -8,10 +8,10 @@
 #include <memory>
 #include <new>
 
-#include "io/real.h"
 #include "run/attachment.h"
 #include "run/managed_regions.h"
 #include "run/own_calls.h"
+#include "run/real.h"
 #include "run/session.h"
 #include "run/settings.h"
 
@@ -52,7 +52,6 @@ void* run(void* given) {
 }  // namespace wherry::run
 
 using namespace wherry::run;
-using wherry::io::Real;
 
 #pragma GCC visibility push(default)
 extern "C" {

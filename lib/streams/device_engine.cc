@@ -93,8 +93,8 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
   for (;;) {
     {
       const LockGuard guard(lock_);
-      // Between detach() and attach() there is no target: for as long as operations that have
-      // begun, and the start of a process, take.
+      // Between detach() and attach() there is no target. That lasts until running operations have
+      // ended and a new process has started.
       while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
       const auto context = stream->context_.lock();
       if (!context) return WorkStatus::context_destroyed;

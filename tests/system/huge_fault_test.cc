@@ -272,7 +272,7 @@ TEST_CASE("holes of a pool stay holes, wherever pages come and go", "[system]") 
   prefetch(host, 2 * block_pages, 16);
   check("a part of a merged block");
 
-  // What the background thread of Linux would do, at once.
+  // Linux refuses to merge the block. khugepaged would try the same later.
   const PoolFile pool(1 + device0);
   const std::uint64_t before = pool.allocated_bytes();
   const PoolFile host_pool(0);

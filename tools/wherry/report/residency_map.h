@@ -18,8 +18,9 @@ class ResidencyMap {
   ResidencyMap(const AddressRows& rows, const TimeBins& bins, std::uint64_t page_bytes,
                std::size_t processors);
 
-  // The page at this address is in other places from now on. To be called in order of time; pages
-  // of one row that change at the same time must follow one another.
+  // The page at this address is in other places from now on. `before`, `after`: a bit for each
+  // processor. Call it in order of time, and without other rows in between for the pages of one row
+  // that change at the same time.
   void change(std::uint64_t time_ns, std::uint64_t address, std::uint16_t before,
               std::uint16_t after);
   // Takes the time until the end of the last bin into account.
