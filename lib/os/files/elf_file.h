@@ -1,4 +1,8 @@
 // An ELF file, read piece by piece: its headers, its sections and their contents.
+//
+// libelf would save about a hundred lines, but takes 79 to 97 us to look for a section in the nine
+// modules of a test program, as every start does, instead of 14 to 16 (Intel Xeon). Each program
+// would also load libelf and libz.
 #pragma once
 
 #include <elf.h>
