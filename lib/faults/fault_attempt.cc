@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint64_t view_limit_ns = 3'000'000'000;
 // How long a fault waits until advised processors have mapped its pages.
 constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
-// When to look again whether pages are still held, if the separator names no time.
+// When to look again whether a system call or another process still holds pages in place, if the
+// FolioSeparator, which takes such pages out of their huge page, names no time.
 constexpr std::uint64_t hold_look_ns = 20'000;
 
 }  // namespace

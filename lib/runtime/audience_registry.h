@@ -45,7 +45,7 @@ class AudienceRegistry {
   void exclude(unsigned audience, int device) EXCLUDES(parts_.devices.lock, lock_);
 
  private:
-  // The processors that use p's page table, with p.
+  // The processors that use p's page table, including p.
   ProcessorMask sharing(Processor p) const;
 
   const Parts parts_;

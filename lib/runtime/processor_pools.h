@@ -1,6 +1,6 @@
 // The pool of each processor: sparse files as large as the arena, with the pages that are resident
-// at the processor. The pools exist from the beginning to the end. The set does not change, so any
-// thread may call, without locks.
+// at the processor. The same pools exist as long as the runtime, so any thread may call, without
+// locks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The C library's functions that fill memory from a file, as the program would call them: headers
-// define other names for some of them.
+// The C library's functions that fill memory from a file, by the names that programs call. dlsym()
+// finds them, because the C library's headers replace some of the names.
 #pragma once
 
 #include <dlfcn.h>

@@ -108,7 +108,7 @@ TEST_CASE("recordings end when they complete, or when no process is left to comp
   const auto lost = std::make_shared<Recording>();
   {
     Child child([&] {
-      // The inherited mapping does not exist here.
+      // A forked process does not inherit the mapping of the event (MADV_DONTFORK).
       const auto its = open_again(*event);
       const auto moment = its->begin();
       expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot write");

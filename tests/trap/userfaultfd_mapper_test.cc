@@ -133,7 +133,7 @@ TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as be
     REQUIRE(s.pool.punch(block) == 0);
     REQUIRE(write_at(s.pool.file().fd_at(0), block.offset(), source) == int{block_size});
     const OpStatus status = s.mapper.map_whole(block).status;
-    // Linux 6.11 to 6.13 fills it with all 512 small entries.
+    // Linux 6.11 to 6.13 fills the old page table with the block's 512 small entries instead.
     if (status == OpStatus::incomplete || status == OpStatus::occupied) {
       CHECK(s.mapper.map_resident(block, false).status == OpStatus::occupied);
       CHECK((*s.word(block.first + 9) & 0xff) == 'x');
