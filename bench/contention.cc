@@ -1,5 +1,5 @@
-// How often can two processors write that use the same memory all the time: one page, or different
-// pages that one fault moves together? And how evenly are the writes divided?
+// How many writes per second do two processors reach that write the same memory all the time: one
+// page, or different pages that one fault moves together? And how evenly are the writes divided?
 #include <fmt/core.h>
 
 #include <cstdlib>

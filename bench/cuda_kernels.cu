@@ -1,6 +1,6 @@
-// What kernels of CUDA sources cost, beside the same loops written by hand for parallel_for on the
-// same workers: PolyBench's 2DCONV, ATAX, GEMM and GESUMMV, which have no barriers, and a matrix
-// product by tiles, which has. Prints the median time of each, and the median of the ratios of
+// Compares kernels of CUDA sources with the same loops written by hand for parallel_for on the same
+// workers: PolyBench's 2DCONV, ATAX, GEMM and GESUMMV, which have no barriers, and a matrix product
+// by tiles, which has barriers. Prints the median time of each, and the median of the ratios of
 // neighbouring runs.
 #include <algorithm>
 #include <chrono>
@@ -163,7 +163,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// `reset` makes the results of both ready; both run on the same pages of the same device.
+// Runs `kernel` and `by_hand` by turns, on the same pages of the same device, and prints a row.
+// `limit`: the goal for the ratio of their times.
 void compare(const char* name, double limit, const auto& kernel, const auto& by_hand) {
   constexpr int rounds = 15;
   std::vector<double> kernels, hands, ratios;

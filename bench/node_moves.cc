@@ -4,8 +4,8 @@
 // are written meanwhile?
 //
 // Uses the last two nodes with memory. tests/guest/run.py starts it in a virtual machine that has
-// them, where only ratios within one run mean anything. With one node it measures what Linux's
-// migration could save at most: all but the copy.
+// them, where only ratios within one run mean anything. With one node it measures the most that
+// Linux's migration could save: the time of a move without that of the copy.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <liburing.h>
@@ -59,8 +59,8 @@ Nodes last_two_nodes() {
 }
 
 // Returns the number of pages for each status: a node, or a negative errno. `node`: where the pages
-// shall go; -1 only asks. `unit`: the distance between the pages that are named. `result`: what
-// move_pages returned.
+// shall go; -1 only asks where they are. `unit`: the distance between the pages in the list for
+// Linux. `result`: what move_pages returned.
 std::map<int, int> move_pages_to(int node, std::byte* start, std::size_t length, std::size_t unit,
                                  int flags, long* result = nullptr) {
   std::array<void*, block / page> pages;
@@ -332,9 +332,9 @@ class Writer {
  public:
   explicit Writer(std::byte* start) : start_(start), thread_([this] { run(); }) {}
   ~Writer() { join(); }
-  // The longest time between two writes since the last call, in ns. Waits for a turn that began
-  // after this call, so that a wait that has not ended yet counts. Throws std::runtime_error if
-  // that takes longer than a minute.
+  // The longest time between two writes since the last call, in ns. First waits until the thread
+  // has written all words once more, so that a write that is still delayed counts. Throws
+  // std::runtime_error if that takes longer than a minute.
   double longest() {
     const std::uint64_t now = turns_;
     const double limit = now_ns() + 60e9;
@@ -344,7 +344,7 @@ class Writer {
     }
     return static_cast<double>(longest_.exchange(0));
   }
-  // How many words have lost what was written.
+  // How many words do not have the value that was written last.
   int lost() {
     join();
     int count = 0;

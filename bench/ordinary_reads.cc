@@ -46,7 +46,7 @@ void compare(Measurements& results, const std::string& what, const char* name, c
   std::vector<double> times;
   std::vector<double> surplus;
   for (int i = 0; i < batches; ++i) {
-    // The two take turns in coming first.
+    // The function and its wrapper take turns in being called first.
     const double first = ns_of_one([&] { call(i % 2 == 0 ? real : wrapper); });
     const double second = ns_of_one([&] { call(i % 2 == 0 ? wrapper : real); });
     times.push_back(i % 2 == 0 ? first : second);
@@ -78,7 +78,7 @@ void measure_all(Measurements& results, const std::string& when) {
                         const iovec pieces[] = {{buffer.data(), 1}, {buffer.data() + 1, 1}};
                         (void)!call(zeros, pieces, 2);
                       });
-  // Arrays that are not on the stack pages of the call.
+  // Arrays of iovec that are not on the pages of the stack that the call itself uses.
   std::array<iovec, 1024> far;
   far.back() = {buffer.data(), 1};
   const std::vector<iovec> on_heap{{buffer.data(), 1}};

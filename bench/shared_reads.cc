@@ -183,7 +183,7 @@ Measurements measure_read_mostly() {
 
 // ---- accessed-by
 
-// The region of one fault by default.
+// The bytes that one fault moves by default: 64 KiB.
 constexpr std::size_t stretch = 16 * page;
 constexpr std::size_t stretch_count = 64;
 constexpr std::size_t moved_bytes = stretch_count * stretch;

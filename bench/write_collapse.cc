@@ -17,8 +17,8 @@ struct Case {
   std::size_t region;
   std::size_t stride;
 };
-// Each write is a fault of its own, far from the previous one: pages have a minimum residency,
-// which also covers their neighbours in 64 KiB.
+// Each write is a fault of its own, in another 64 KiB than the previous one: after a fault, the
+// pages of its 64 KiB stay where they are for a while (minimum residency).
 constexpr Case single_page{"single page", page, 16 * page};
 // One fault also covers the neighbours, as in the default configuration.
 constexpr Case sequential{"sequential writer", 16 * page, page};

@@ -27,8 +27,8 @@ void enable_userfaultfd(int uffd);
 int open_raw_userfaultfd();
 void register_range(int uffd, void* start, std::size_t bytes);
 
-// Each throws std::system_error unless it succeeds. The first two also wake, and only that if the
-// pages are there: Linux reports a fault twice if something else wakes the waiting thread.
+// Each throws std::system_error unless it succeeds. The first two create pages and wake the waiting
+// threads. If the pages are there already, they only wake: Linux may report a fault twice.
 void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);
 void copy_pages(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
 // Returns false if the pages are there already.

@@ -15,13 +15,13 @@ struct Contention {
 
 struct ContentionResult {
   double writes_per_s;
-  double poorer_share;         // the share of the one with fewer writes
+  double poorer_share;         // of the processor with fewer writes
   double regions_moved_per_s;  // each has contended_bytes
 };
 
-// `memory`: contended_bytes of managed memory. The processors are device ordinals; -1 is the host,
-// as in the API, and only `first` may be that. Takes a third of a second. Tries up to 20 times if
-// neither has written anything. The writers are pinned to the first two CPUs.
+// `memory`: contended_bytes of managed memory. `first` and `second` are device ordinals; `first`
+// may also be -1, the host. Takes a third of a second. Tries up to 20 times if neither has written
+// anything. The writers are pinned to the first two CPUs.
 ContentionResult contend(std::byte* memory, const Contention& contention, int first, int second);
 
 }  // namespace wherry::bench

@@ -48,7 +48,7 @@ void PlainMemory::map(Pages pages, int sharing) {
 void PlainMemory::fill() {
   const int threads = static_cast<int>(allowed_cpus().size());
   touch_by_threads(data_, bytes_, 4096, threads);
-  // The pages that are left over by the threads' equal parts.
+  // Writes the pages that remain because all threads have had equally many.
   for (std::size_t at = bytes_ / 4096 / static_cast<std::size_t>(threads) *
                         static_cast<std::size_t>(threads) * 4096;
        at < bytes_; at += 4096)

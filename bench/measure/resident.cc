@@ -13,7 +13,7 @@ constexpr std::size_t reads_most = 1'000'000;
 // A linear congruential generator makes the addresses. It adds a bit of each value that it reads,
 // so that a read cannot begin before the previous one has ended.
 double random_ns(const std::uint64_t* words, std::size_t count) {
-  // Fewer reads in small memory, which is measured where time matters more.
+  // At most one read for every eight words, so that small memory is measured in a short time.
   const std::size_t reads = std::min(reads_most, count / 8);
   std::uint64_t at = 1, bit = 0;
   const double elapsed = ns_of([&] {

@@ -38,7 +38,8 @@ void SegvPages::protect() {
 
 void SegvPages::on_fault(int signal, siginfo_t* info, void*) {
   if (current.load()->bring(static_cast<std::byte*>(info->si_addr))) return;
-  // The fault is elsewhere: with the default action, the repeated access ends the program.
+  // The address is outside of the trapped pages. The access is repeated, and with the default
+  // action it ends the program.
   ::signal(signal, SIG_DFL);
 }
 

@@ -147,7 +147,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
-  // The memory may be a module's variable, which is never freed.
+  // The memory may be a module's variable that find_record() has just made managed memory, so that
+  // the lookup before it has not found it. Variables are never freed.
   if (!allocation) allocation = runtime.heap().find(end.address);
   if (!allocation)
     return fail(CUDA_ERROR_INVALID_VALUE, "the {} {:#x} was freed during the call; free it later",
@@ -191,8 +192,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
       runtime.copy_engine().submit(request,
                                    [done](OpStatus status) { done(to_work_status(status)); });
     };
-    // Such a copy takes less time than waking a copier, so it is done at once, unless it may have
-    // to wait for other threads' transfers.
+    // A copy of at most wake_bytes takes less time than waking a copier, so it is done at once,
+    // unless it concerns managed memory, where it may have to wait for other threads' transfers.
     const bool moves = request.to.memory == CopyRequest::Memory::managed ||
                        request.from.memory == CopyRequest::Memory::managed;
     if (moves || request.bytes() > wake_bytes)
@@ -219,7 +220,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         });
       });
   if (status == WorkStatus::ok) status = engine.wait(target.stream);
-  // A thread that destroys the context waits for its work, so the copy may have been done.
+  // If another thread has destroyed the context, it has waited for the context's work, so the copy
+  // may have been done.
   if (status == WorkStatus::context_destroyed && *copied != OpStatus::incomplete)
     status = WorkStatus::ok;
   return status == WorkStatus::ok ? to_result(copied->load()) : refuse_status(status);
@@ -227,7 +229,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
 
 // Copies from pageable memory, which the program may change as soon as the call has returned. If
 // earlier work of the stream is pending, the bytes are copied to staging memory now, and from there
-// in the stream's order. Without free staging memory the call waits for its turn.
+// in the stream's order. If no staging memory is free, the call waits for the earlier work and then
+// copies.
 CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest request) {
   Runtime& runtime = driver.runtime();
   // Without earlier work, copying takes no longer than staging. Work that another thread gives to

@@ -87,7 +87,8 @@ inline CUstream per_thread(CUstream argument) {
 //
 // For a call that only asks for properties of a stream that never change.
 CUresult find_any_stream(Driver& driver, CUstream argument, StreamHandle& stream);
-// For a call that uses the stream. Fails if the stream is being captured (Captures::refuse).
+// Finds the stream for a call that uses it. Fails if the stream is being captured
+// (Captures::refuse).
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 // Like find_stream(), but fails with the context's error if the context has failed.
 CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream);
@@ -96,8 +97,8 @@ CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& st
 struct WorkStream : StreamHandle {
   bool is_captured = false;
 };
-// For a call that gives the stream work. If the stream is captured, fails with the context's error
-// if the context has failed.
+// Finds the stream for a call that gives it work. If the stream is captured, fails with the
+// context's error if the context has failed.
 CUresult find_work_stream(Driver& driver, CUstream argument, WorkStream& stream);
 // Gives the work to the stream: runs work(driver, stream) now, or adds it as a node.
 template <typename Work>

@@ -13,7 +13,7 @@ GraphWork record_work(std::shared_ptr<CudaEvent> event);
 GraphWork wait_work(std::shared_ptr<const CudaEvent> event);
 GraphWork host_work(CUhostFn function, void* data);
 
-// CUDA_ERROR_INVALID_VALUE: the flag `flag` demands a stream that is captured.
+// Returns CUDA_ERROR_INVALID_VALUE, because the flag `flag` requires a stream that is captured.
 CUresult refuse_external(const char* flag);
 
 }  // namespace wherry::impl

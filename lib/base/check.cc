@@ -9,7 +9,7 @@
 namespace wherry::impl {
 namespace {
 
-// The process writes nothing after this line, so waiting for stderr is acceptable.
+// The line may wait so long for space in stderr, because the process aborts after it.
 constexpr int patience_ms = 1000;
 
 }  // namespace

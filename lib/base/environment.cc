@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view our_prefix = "WHERRY_";
 constexpr std::string_view test_prefix = "WHERRY_TEST_";
-// A longer name is not a typing error, and the log entry must stay on one line.
+// Longer names are cut, so that the log entry stays on one line. They are no misspelt settings.
 constexpr std::size_t name_length_max = 64;
 
 // Returns an empty name if no known name is close enough.

@@ -27,8 +27,8 @@ constexpr bool is_of_fault_path(LockOrder order) {
   return order >= LockOrder::changes;
 }
 
-// `adopted` blocks signals because it is held around a fork: a handler that forks would wait for
-// its own thread.
+// `adopted` blocks signals because every fork() of the program takes it, before and afterwards: a
+// signal handler that forks would wait for its own thread.
 constexpr bool blocks_signals(LockOrder order) {
   return is_of_fault_path(order) || order == LockOrder::adopted;
 }

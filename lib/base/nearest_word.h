@@ -14,8 +14,8 @@ namespace wherry::impl {
 std::string_view nearest_word(std::string_view misspelt, std::span<const std::string_view> known,
                               std::size_t differing_max);
 
-// How many characters a misspelling of a word of this length changes at most: a third, but at least
-// 2, or 1 of up to 3.
+// How many characters a misspelling of a word of this length changes at most: a third of them, but
+// at least 2; of up to 3 characters, 1.
 std::size_t misspelt_max(std::size_t length);
 
 }  // namespace wherry::impl

@@ -135,7 +135,7 @@ struct Executor {
     if (const int error = map_file_range(view.start, view.bytes, passed.get(), view.offset,
                                          command.access, /*huge_pages=*/true))
       return error;
-    // The host's core dump has this memory.
+    // Not needed in the device's core dump, because the host's has this memory.
     return leave_out_of_core_dumps(view.start, view.bytes);
   }
   int operator()(const command::UnmapFile& command) const {
@@ -180,14 +180,15 @@ struct Executor {
 
 // Starts a thread and waits for its end. Does not return if that needs a lock whose holder was not
 // forked: then the host gets no report, and forks another device. Unmaps the thread's stack:
-// without a window, a module that the host loads later may get its addresses.
+// without a window (addresses that the host keeps free for the device), a module that the host
+// loads later may get the stack's addresses.
 void try_thread() {
   std::thread([] { name_this_thread("wherry-trial"); }).join();
   if (!drop_cached_stacks()) throw_errno(EAGAIN, "starting a thread");
 }
 
-// What the agent found before the address space was masked, and uses later; on the agent's own
-// stack.
+// What the agent still needs after mask_address_space() has hidden the program's memory from it. It
+// is on the agent's own stack, which stays visible.
 struct Prepared {
   const AgentStart& start;
   const ArenaLayout layout;  // a copy: the host's may be on a stack that the mask hides
@@ -241,7 +242,7 @@ int map_own_pool(const DeviceProcessOptions& options, const ArenaLayout& layout)
   });
 }
 
-// Runs on the agent's own stack, or on the inherited one if there is no window.
+// Runs on a stack in the window (AgentStart::window), or on the inherited one if there is none.
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;

@@ -43,8 +43,8 @@ struct AgentStart {
   // device cannot see.
   std::vector<std::string> variables;
   std::vector<char*> environment;  // pointers to `variables`; ends with a null pointer
-  // Addresses for the device's own mappings. Empty if the address space cannot be masked
-  // (sanitizers).
+  // Addresses for the device's own mappings (heap, stacks, modules). Empty if the program's memory
+  // cannot be hidden (as with sanitizers).
   AddressRange window;
   std::vector<AddressRange> kept;
   StartBlock start_block;
@@ -54,7 +54,7 @@ struct AgentStart {
   // A block of the C library's heap, from which the device learns where that heap lies.
   std::unique_ptr<void, Free> heap_block{std::malloc(64)};
   bool hide_memory = true;
-  // Set if WHERRY_CHECK asks for it and the device can do it.
+  // Set if WHERRY_CHECK asks for a read-only snapshot of the program, and the device can have it.
   bool guards_snapshot = false;
   SnapshotGuardPlan guard;
   std::vector<AddressRange> kept_variables;

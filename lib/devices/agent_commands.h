@@ -28,7 +28,7 @@ namespace command {
 // Starts the workers.
 struct Run {};
 
-// Opens these pages of the arena (trap/pool_view.h).
+// Opens these pages of the arena: maps the pool's files there (trap/pool_view.h).
 struct OpenArena {
   PageSpan pages;
 };
@@ -38,7 +38,7 @@ struct Forbid {
   AddressRange range;
 };
 
-// Has the device's view show the pool of `owner`.
+// Maps the pool of `owner` at these addresses, in place of the pool that is mapped there.
 struct ChangeView {
   FileView view;
   std::uint64_t owner = 0;
@@ -49,7 +49,7 @@ struct PlacePages {
   PlacedPages placed;
 };
 
-// Removes the page table entries of these runs.
+// Removes the page table entries of these runs, so that the next accesses to them fault.
 struct ForgetEntries {
   std::uint64_t count = 0;
   PageSpan runs[ViewChanger::runs_max] = {};
@@ -57,7 +57,7 @@ struct ForgetEntries {
   std::size_t used() const { return offsetof(ForgetEntries, runs) + count * sizeof runs[0]; }
 };
 
-// Maps the passed file in the annex.
+// Maps the passed file in the annex (devices/annex.h).
 struct MapFile {
   FileView view;
   Access access = Access::none;
@@ -90,7 +90,7 @@ struct Quit {};
 
 }  // namespace command
 
-// The order gives the numbers in messages and log lines.
+// A command's number in messages and log lines is its position in this list.
 using Command =
     std::variant<command::Run, command::OpenArena, command::Forbid, command::ChangeView,
                  command::PlacePages, command::ForgetEntries, command::MapFile, command::UnmapFile,
@@ -119,7 +119,7 @@ class CommandMessage {
     return std::as_bytes(std::span(&sent_, 1)).first(bytes_min + used_);
   }
   std::span<std::byte> room() { return std::as_writable_bytes(std::span(&sent_, 1)); }
-  // The command that was received into room(), with `received` bytes; nullopt if it is none.
+  // The command that was received into room(), with `received` bytes; nullopt if it is invalid.
   std::optional<Command> content(std::size_t received) const {
     return content<0>(received - bytes_min);
   }

@@ -28,7 +28,7 @@ class AgentLink {
 
   // The other end of the socket, for the agent.
   Fd& agent_end() { return agent_end_; }
-  // Call it once, before any command: the agent is the first thread of this process.
+  // Call it once, before any command. `agent`: the device process, whose first thread is the agent.
   void start(pid_t agent) { agent_ = agent; }
   const Fd& socket() const { return socket_; }
 

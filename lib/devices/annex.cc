@@ -18,7 +18,7 @@ std::vector<Processor> processors_in(ProcessorMask mask) {
   return processors;
 }
 
-// Turns the result of a device's command into that for a caller who waits for all devices.
+// Returns the error for a caller who waits for all devices: one that has ended counts as done.
 int settle(DeviceProcess& process, int error) {
   // It is unknown whether the device has executed the command or still will.
   if (error == ETIMEDOUT) process.give_up();

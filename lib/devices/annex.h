@@ -28,7 +28,7 @@ class Annex {
   // Whole pages of a file, and where in the annex they are mapped.
   struct Window : FileMapping {
     Access access = Access::write;
-    InChildren children = InChildren::absent;  // children of the host
+    InChildren children = InChildren::absent;  // whether children of the host map it
   };
 
   // Reserves the addresses. `coherent`: devices that use the host's page table. Throws
@@ -44,7 +44,8 @@ class Annex {
   }
   ProcessorMask all_devices() const { return all_devices_; }
 
-  // Reserves addresses, aligned as AddressSpace says. Returns nullopt if no gap is large enough.
+  // Reserves addresses, aligned to 64 KiB or 2 MiB (pages/address_space.h). Returns nullopt if no
+  // gap is large enough.
   std::optional<std::uintptr_t> reserve(std::size_t bytes) {
     const auto place = addresses_.allocate(bytes, 0);
     return place ? std::optional(base() + place->offset) : std::nullopt;

@@ -49,8 +49,8 @@ void on_exit_call(int code, void*) {
 
 void report_exits() {
   // glibc keeps handlers in blocks of 32, and exit() writes to the block of each handler that it
-  // calls. The last of 33 handlers is in a block that this process allocates. It ends the process,
-  // so exit() calls no other.
+  // calls. The last of 33 handlers is in a block that this process allocates, and is called first.
+  // It ends the process, so exit() writes to no block of the program.
   for (int i = 0; i < 33; ++i) ::on_exit(on_exit_call, nullptr);
 }
 

@@ -131,7 +131,7 @@ struct DeviceProcess::State {
   // unloads a module.
   std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(modules_lock);
   std::uint64_t late_unloads GUARDED_BY(modules_lock) = 0;
-  // Extents of adopted modules, which are never unloaded.
+  // Extents of modules that the device has as images (module_image.h); none is ever unloaded.
   std::vector<AddressRange> adopted GUARDED_BY(modules_lock);
 
   Mutex end_lock{LockOrder::device_end};

@@ -2,10 +2,10 @@
 // threads.
 //
 // start() returns when the device has mapped its pool at the arena's address and traps its own
-// accesses to it. run() starts its workers. It is called when the host has its own threads, so that
-// most addresses that the device's threads get are in use in the host, too. The device decides
-// nothing: it runs launches from shared slots, and its agent executes the host's commands. It ends
-// when the host process ends, whatever the reason.
+// accesses to it. run() starts its workers. Call it after the host has started its own threads:
+// most addresses that the workers' stacks get are then in use in the host, too, so the host loads
+// no module there later. The device decides nothing: it runs launches from shared slots, and its
+// agent executes the host's commands. It ends when the host process ends, whatever the reason.
 #pragma once
 
 #include <sys/types.h>
@@ -46,7 +46,8 @@ struct DeviceProcessOptions {
   std::size_t own_pool = 0;  // the pool that is mapped at the arena's base
   bool huge_pages = false;   // see prepare_view()
   int workers = 1;
-  // If it is empty, kernels cannot touch memory before system calls.
+  // Tells which pages the device may access. If it is empty, kernels cannot make the buffers of a
+  // system call accessible before the call (memory/touch.h).
   PageOwnersView page_owners;
   std::vector<int> cpus;  // CPUs that workers may run on; empty: any
   TrapMode trap;

@@ -48,7 +48,8 @@ class AccessSamples {
   const Mapping uses_;  // a Use for each block, guarded by the block's lock
   std::atomic<std::uint64_t> surprises_{0};
   std::atomic<std::uint64_t> cost_ns_{0};
-  // Block numbers + 1, or 0 in an empty place. A newer suspect may replace an older one.
+  // The blocks for take_suspect(): their numbers + 1, or 0 in an empty place. A newer one may
+  // replace an older one.
   std::array<std::atomic<std::uint64_t>, 64> suspects_{};
 };
 

@@ -31,7 +31,8 @@ struct FaultWait {
   bool for_progress = false;             // what it waits for makes progress and will end
   std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
   std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
-  // Capacity::progress() of the pool when the fault was last postponed in its line.
+  // Capacity::progress() of the pool in whose line the fault waits for free pages, when the fault
+  // was last postponed.
   std::uint64_t line_progress = 0;
   // The fault has waited for long in a pool's line, and looks whether another pool has space. If
   // none has, it goes back to the line.

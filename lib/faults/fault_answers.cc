@@ -84,7 +84,7 @@ void FaultAnswers::refuse(Fault& fault, PageSpan dead, const char* why) {
   count_once(fault);
   record_answer(fault, {fault.page, 1}, clock_());
   forbid(fault, dead);
-  // The log comes before the wake, because the signal after it may end the process. It never waits.
+  // Logged before the wake, because the signal after it may end the process. Logging never waits.
   log_refusal(fault, why);
   (void)engine_.at(fault.table).mapper.wake(dead);
 }
@@ -92,7 +92,8 @@ void FaultAnswers::refuse(Fault& fault, PageSpan dead, const char* why) {
 void FaultAnswers::forbid(const Fault& fault, PageSpan pages) {
   Mapper& mapper = engine_.at(fault.table).mapper;
   const BlockIndex index = block_of(fault.page);
-  // The page may have been mapped for another thread meanwhile. forbid() must not change its entry.
+  // If a page has been mapped for another thread meanwhile, forbid() must not change its entry:
+  // then hide() is called.
   const auto status = [&] {
     Block* const state = blocks_.find(index);
     if (state == nullptr) return mapper.forbid(pages, fault.page).status;  // nothing is mapped

@@ -12,7 +12,7 @@ namespace {
 
 // How long a fault waits for its processor's view to change.
 constexpr std::uint64_t view_limit_ns = 3'000'000'000;
-// How long a fault waits until advised processors have mapped its pages.
+// How long a fault waits until processors with accessed-by advice have mapped its pages.
 constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 // When to look again whether a system call or another process still holds pages in place, if the
 // FolioSeparator, which takes such pages out of their huge page, names no time.
@@ -32,7 +32,8 @@ FaultAttempt FaultAttempts::make_attempt(Fault& fault, const LockedBlock& block,
   if (fault.in_handler && needs_daemon(fault, decision)) return {Outcome::not_here};
   const FaultPlan plan = plan_for(decision, fault, block, facts);
   if (plan.kind == FaultPlan::Kind::reserve && facts.grain > 1 && !facts.evicted) {
-    // A shortage of mappings is no reason to evict pages. The next attempt is for the region only.
+    // The many pages are wanted only because mappings are short (`grain`). That is no reason to
+    // evict others, so the next attempt is for the page's own region only.
     fault.constraints.region_only = true;
     return {Outcome::try_again};
   }
@@ -124,9 +125,9 @@ FaultPlan FaultAttempts::plan_for(const Decision& decision, Fault& fault, const 
   constraints.no_throttling = fault.wait.throttled_ns >= throttle_limit_ns;
   for (;;) {
     FaultPlan plan = plan_fault(block.state, facts, decision, constraints);
-    // The page's own region may be free earlier than the other pages that should come with it,
-    // unless whole blocks move. The time may shorten: when the thread for which the pages came is
-    // woken, the residency ends soon.
+    // The minimum residency of the page's own region may end before that of the other pages that
+    // should come with it, so only the region comes, unless whole blocks move. The wait may become
+    // shorter: a residency ends soon after the thread for which the pages came is woken.
     if (plan.kind == FaultPlan::Kind::wait &&
         plan.waits_for == FaultPlan::WaitsFor::minimum_residency && !facts.moves_blocks)
       constraints.region_only = true;
@@ -331,11 +332,12 @@ std::optional<FaultAttempt> FaultAttempts::show(Fault& fault, const LockedBlock&
         break;  // the view shows another copy of the page
       case AdviceEffects::Shown::pending:
         if (fault.wait.waited.ns() < view_limit_ns) return FaultAttempt{Outcome::not_yet};
-        // The thread must not get a signal because other views are changed first, or a device
-        // hangs.
+        // The view is late because others are changed first, or a device hangs. The thread must not
+        // get a signal for that, so the page goes to the pool that the view shows.
         [[fallthrough]];
       case AdviceEffects::Shown::declined:
-        // A pinned or held page cannot move to the pool in the view. Other pages may free mappings.
+        // A pinned or held page cannot move to the pool that the view shows. Its fault waits until
+        // the view can change, for example because other pages free mappings.
         if (fault.constraints.held || effects_.pinned(block.index).test(page))
           return FaultAttempt{Outcome::not_yet};
         fault.constraints.keep_view = true;

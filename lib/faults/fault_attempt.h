@@ -79,7 +79,7 @@ class FaultAttempts {
         costs_(costs),
         clock_(clock) {}
 
-  // Takes all three steps. Requires: fault.allocated is set.
+  // Takes all three steps: facts, plan, execute. Requires: fault.allocated is set.
   FaultAttempt make_attempt(Fault& fault, const LockedBlock& block, const FaultGround& ground)
       REQUIRES(block.state.lock);
 
@@ -147,7 +147,8 @@ class FaultAttempts {
                                  const Decision& decision) REQUIRES(block.lock);
   void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision,
                      const Fault::Origin& origin);
-  // Pages that are mapped remotely because somebody holds them fault again some time later.
+  // If the pages are mapped remotely only because somebody holds pages (FolioSeparator), has them
+  // fault again some time later.
   void try_again_after_hold(const Fault& fault, const LockedBlock& block, const FaultPlan& plan)
       REQUIRES(block.state.lock);
 

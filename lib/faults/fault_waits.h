@@ -69,7 +69,7 @@ class FaultWaits {
   FaultNext put_off(Fault& fault, std::uint64_t due, const char* why);
   // The fault waits for space in p's pool.
   FaultNext put_off_in_line(Fault& fault, Processor p);
-  // The fault waits for memory from Linux or other faults.
+  // The fault waits until Linux, or other faults, may have freed memory.
   FaultNext put_off_for_memory(Fault& fault, const char* why);
   // Counts the time since the last look if it was in vain.
   static void note_wait(FaultWait& wait);

@@ -9,7 +9,7 @@ namespace {
 // A note says that a thread was woken for a page, and has not accessed it again since. The thread
 // does that within this time if no other thread has a note; after that its note may be dropped.
 constexpr std::uint64_t soon_alone_ns = 100'000'000;
-// What each other thread's note adds to that time, and the most that the sum can be.
+// What each note of another thread adds to soon_alone_ns, and the most that the sum can be.
 constexpr std::uint64_t soon_each_ns = 1'000'000;
 constexpr std::uint64_t soon_max_ns = 10'000'000'000;
 // The least time between two searches of a full table for old notes.

@@ -9,11 +9,12 @@
 // second may be stale, too, and the thread is woken once more. That ends after `rounds_max` rounds,
 // because no thread leaves so many stale messages in a row.
 //
-// A thread accesses one page at a time. So one note for each thread is enough, and a table for
-// thousands of threads is small. Notes may be lost: a thread without one is only woken once more.
-// But if a table dropped its oldest note for each new one, then with more threads than notes it
-// would drop every note before its thread is back. A full table therefore takes no new notes until
-// the threads of its notes are back or have had the time for it.
+// A thread accesses one page at a time. So one note for each thread, of its latest access that may
+// be stale, is enough, and a table for thousands of threads is small. Notes may be lost: a thread
+// without one is only woken once more. But if a table dropped its oldest note for each new one,
+// then with more threads than notes it would drop every note before its thread is back. A full
+// table therefore takes no new notes until the threads of its notes are back or have had the time
+// for it.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,7 @@ class StaleFaults {
     unsigned rounds = 0;  // wakes soon after one another, with changes in between
     PageIndex page = {};
     std::uint64_t answered_ns = 0;
-    Changes changes = {};  // at that time
+    Changes changes = {};  // when the access was answered
 
     // A key for the note: the thread's number, or one made of the page if that is unknown.
     std::uint64_t thread_or_page() const { return thread != 0 ? thread : ~page.value; }

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> TemporaryPins::wake_time() {
 }
 
 void TemporaryPins::woke(std::optional<std::uint64_t> time) {
-  // Another thread may have replaced it by an earlier time since.
+  // If another thread has set an earlier time since, that one stays.
   if (time) next_wake_.compare_exchange_strong(*time, never);
 }
 
@@ -54,7 +54,7 @@ bool TemporaryPins::add(const TemporaryPin& pin) {
   return push(pin);
 }
 
-// If there is no memory for the entry, the remote mappings stay until something else changes them.
+// If there is no memory for the entry, the pages stay mapped remotely until something changes that.
 void TemporaryPins::hold(BlockIndex block, PageRun run, std::uint64_t until_ns) {
   (void)add({until_ns, block, run});
 }

@@ -33,7 +33,8 @@ void Watchers::look() {
   guard_is_set_.store(false);
   if (watching_.load() > 0) return;
   call_up_one();
-  // Looks again until a handler watches: the one called up may be busy with postponed faults.
+  // Has the guard look again until a handler watches: the one called up may be busy with postponed
+  // faults.
   set_guard();
 }
 

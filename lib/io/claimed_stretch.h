@@ -1,6 +1,7 @@
 // The stretch of a file that a read or write at the file's position concerns. The wrapper divides
-// it into several calls, between which other threads and processes may use the same position. So
-// this moves the position behind the stretch first, and at the end back over what is left.
+// it into several calls, between which other threads and processes may use the same position. So an
+// object of this class first moves the position to the end of the stretch, and finally back over
+// what was not transferred.
 #pragma once
 
 #include <sys/types.h>

@@ -16,7 +16,7 @@
 
 namespace wherry::io {
 
-// The file's own position, as an offset.
+// An offset that means the file's own position.
 inline constexpr off64_t at_file_position = -1;
 // The offset after `done` more bytes.
 inline off64_t behind(off64_t offset, std::size_t done) {

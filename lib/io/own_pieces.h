@@ -1,7 +1,8 @@
 // Private memory of this library in the place of the program's managed memory, for a call that
-// fills memory. Linux writes into the private memory, and this library copies the bytes to the
-// program's memory in user mode, where every fault is served. Private memory never moves, so Linux
-// may hold its pages during the call without a loss or a delay of others.
+// fills or reads memory. Linux uses the private memory, and this library copies the bytes to or
+// from the program's memory in user mode, where every fault is served. Private memory never moves,
+// so Linux may hold its pages during the call: no bytes are lost, and no other thread waits for the
+// pages.
 //
 // Callable from signal handlers, so the memory is neither from the heap nor on the stack.
 #pragma once

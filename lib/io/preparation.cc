@@ -26,8 +26,9 @@ std::size_t ask(const void* start, std::size_t bytes, Access access) {
              : attached_hooks.load(std::memory_order_relaxed)->prepare(start, bytes, access);
 }
 
-// Whether Linux can read the page of this address: rt_sigprocmask copies this argument before it
-// checks the others, but does not look at a null pointer. Changes errno.
+// Whether Linux can read the page of this address. Passes it to rt_sigprocmask as a mask: Linux
+// copies the mask, unless it is a null pointer, before it refuses the invalid operation. Changes
+// errno.
 bool kernel_reads(std::uintptr_t address) {
   constexpr int no_such_operation = -1;
   const std::uintptr_t size = sizeof(std::uint64_t);

@@ -1,8 +1,8 @@
 // What the wrappers know of managed memory, through the library's hooks. Where Linux does not serve
-// faults inside system calls, makes the memory that is passed to a call accessible before it, and
-// repeats the call if a device took a page away in between. Costs one load until libwherry attaches
-// itself, then a few loads. Takes no locks and no heap memory: callable from signal handlers. Only
-// the real call changes errno.
+// faults inside system calls, these functions make the memory that is passed to a call accessible
+// before it, and repeat the call if a device took a page away in between. That costs one load until
+// libwherry attaches itself, then a few loads. They take no locks and no heap memory: callable from
+// signal handlers. Only the real call changes errno.
 #pragma once
 
 #include <sys/socket.h>

@@ -20,7 +20,7 @@ using Word = unsigned long;
 using Arguments = std::array<Word, 6>;
 using Syscall = long(long, Word, Word, Word, Word, Word, Word);
 
-// Most system calls use at least as many bytes at an address that they get.
+// Most system calls use at least this many bytes at an address that they are passed.
 constexpr std::size_t least_bytes = 8;
 
 const void* pointer_in(Word word) {
@@ -30,7 +30,8 @@ const void* pointer_in(Word word) {
 // Larger numbers are probably not lengths.
 constexpr Word length_max = Word{16} << 20;
 
-// If an argument is an address, its length, if there is one, is the next argument.
+// If an argument is an address, the length of the memory there, if it is passed, is the next
+// argument.
 bool prepare_arguments(const Arguments& arguments) {
   bool managed = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

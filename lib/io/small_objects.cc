@@ -28,7 +28,8 @@
 namespace wherry::io {
 namespace {
 
-// The request's number has the size of the answer; older requests have none, and need little.
+// An ioctl's request number contains the size of the answer. The numbers of older requests do not;
+// their answers are small.
 std::size_t answer_bytes(unsigned long request) {
   constexpr std::size_t of_older_requests = 64;
   return std::max<std::size_t>(_IOC_SIZE(request), of_older_requests);
@@ -98,7 +99,8 @@ WHERRY_IO_WITH_STAND_INS(ssize_t, splice,
                          (int from, off64_t* from_offset, int to, off64_t* to_offset,
                           std::size_t bytes, unsigned flags),
                          (from, from_offset, to, to_offset, bytes, flags))
-// Further arguments are in a register. If they are numbers, they are not managed addresses.
+// The last argument is in a register, whatever its type. If it is a number, it is no managed
+// address, so nothing is prepared.
 WHERRY_IO_SERVED(int, ioctl, (int file, unsigned long request, void* argument),
                  (file, request, argument), out(argument, answer_bytes(request)))
 WHERRY_IO_SERVED(int, fcntl, (int file, int command, void* argument), (file, command, argument),

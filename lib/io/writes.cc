@@ -1,5 +1,5 @@
-// Wrappers of functions that write bytes from memory to a file or a pipe, and of the one that reads
-// another process's memory: if it is called again it gets the bytes again. Where Linux does not
+// Wrappers of functions that write bytes from memory to a file or a pipe, and of process_vm_readv,
+// which can be repeated like a write: called again, it gets the bytes again. Where Linux does not
 // serve faults inside system calls, the memory is prepared.
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -128,7 +128,7 @@ ssize_t io_process_vm_readv(pid_t process, const iovec* to, unsigned long to_cou
     const bool managed = prepare(from, from_count * sizeof *from, Access::read);
     return prepare_pieces(to, to_count, Access::write) || managed;
   };
-  // The process may read its own memory, so that both sides are managed.
+  // The process may read its own memory; then both sides can be managed.
   if (process == ::getpid() && is_any_managed(from, from_count))
     return call_prepared(
         [&] {

@@ -111,7 +111,8 @@ void BlockRunner::run(const wherryKernelBlock& block, void (*function)(void*), v
   wherryThisThread = nullptr;
 }
 
-// A fiber runs a thread of each block, so that its stack is prepared once.
+// A fiber never ends: it runs the threads with one number of all blocks, one after the other, so
+// that its stack is prepared once.
 void BlockRunner::begin_fiber(boost::context::detail::transfer_t from) {
   Fiber::came_from(from);
   this_runner->run_threads();

@@ -2,8 +2,8 @@
 // barriers of the block, and at barriers and exchanges of a warp. Each worker has one object, which
 // keeps the stacks. It knows nothing of kernels but their function.
 //
-// A thread runs until it waits. Then the thread that could go on first does. So no order is
-// guaranteed, as on a GPU, but the order is the same in each run.
+// A thread runs until it waits or ends. Then the thread runs that has been ready for longest. No
+// order is guaranteed, as on a GPU, but the order is the same in each run.
 #pragma once
 
 #include <wherry/detail/kernel_code.h>

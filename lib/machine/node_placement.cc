@@ -20,8 +20,8 @@ std::span<const int> NodePlacement::host_nodes() const {
 
 int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
   if (has_one_node()) return 0;
-  // The alias maps the whole first file at this time. place() maps the other files for a moment:
-  // they exist only where one more mapping as large as the arena fits into the address space.
+  // A memory policy is set through a mapping. The alias maps the whole first file. place() maps
+  // each other file for a moment: there are others only where the address space has room for that.
   const Mapping& alias = pool.alias_mapping();
   const int* const node =
       p.is_host() ? nullptr : &topology_.devices[static_cast<std::size_t>(p.ordinal())].node;

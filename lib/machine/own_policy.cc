@@ -12,7 +12,7 @@
 namespace wherry::impl {
 namespace {
 
-// The longest wait; then the policy is asked again.
+// The longest time for which such a policy may have a fault wait; then it is asked again.
 constexpr std::uint64_t wait_max_ns = 1'000'000'000;
 
 struct OwnHistory final : BlockHistory {

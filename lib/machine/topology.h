@@ -53,11 +53,11 @@ using TopologyResult = std::variant<Topology, TopologyError>;
 //   node with CPUs.
 // - Devices: one for each other node with memory (the 8 nearest). If there is none, one emulated on
 //   the host's node.
-// - Node: those of the default devices' nodes that no device asks for, in turn.
-// - Capacity: 15/16 of the node, a quarter of it where the host lives too; shared equally with
-//   other devices there. Less where a cgroup limits memory: then the host's pool gets what devices
-//   leave of 15/16 of the available memory.
-// - Workers: as many as the node has CPUs.
+// - A device's node: those of the default devices' nodes that no device asks for, in turn.
+// - Its capacity: 15/16 of the node, a quarter of it where the host lives too; shared equally
+//   with other devices there. Less where a cgroup limits memory: then the host's pool gets what
+//   devices leave of 15/16 of the available memory.
+// - Its workers: as many as the node has CPUs.
 // `host_capacity` is the value of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                std::string_view host_nodes, std::string_view host_capacity = {});

@@ -196,7 +196,8 @@ void AdoptedRanges::after_fork_in_child() {
         static_cast<void>(
             own.move_to(address, run.pages.size(), run.writable ? Access::write : Access::read));
     } catch (const std::system_error&) {
-      // The child keeps sharing the memory with its parent, because there is no better answer.
+      // Linux refuses the copy. The child goes on sharing these pages with its parent, because a
+      // fork() that has succeeded cannot report an error any more.
     }
   }
   runs_.clear();

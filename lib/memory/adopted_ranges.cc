@@ -92,7 +92,7 @@ std::vector<AdoptedRanges::Run> AdoptedRanges::runs_of(AddressRange bytes, std::
     runs.push_back({part, offset + (part.start - pages.start), true, shared});
   };
   if (unshared.empty()) {
-    // One page, or two of which each is shared.
+    // The range lies in one page or in two, and fills none of them.
     add({pages.start, pages.start + page_size}, true);
     add({pages.start + page_size, pages.end}, true);
     return runs;
@@ -112,8 +112,8 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(const Surroundings&
     if (overlap(stack.control_block, pages)) return Verdict::unsuitable;
     if (!overlap(stack.pages, pages)) continue;
     is_stack = true;
-    // Page protection would stop writers: a thread without write access to its stack could not run
-    // the SIGSEGV handler in which it would wait.
+    // Without a userfaultfd, page protection stops writers. A thread without write access to its
+    // stack could not run the SIGSEGV handler in which it would wait.
     if (!stack.is_callers && trap() == nullptr) return Verdict::unsuitable;
   }
   run.shared = run.shared || is_stack;

@@ -126,7 +126,7 @@ class AdoptedRanges {
   // The process's mappings, thread stacks and pinned buffers.
   struct Surroundings;
 
-  // Divides a range into runs, as they are before it is adopted.
+  // Divides a range that is to be adopted into runs.
   static std::vector<Run> runs_of(AddressRange bytes, std::uint64_t offset);
   // Returns why the run cannot be adopted; nullopt if it can. Sets its fields that depend on its
   // memory.

@@ -58,8 +58,8 @@ PageSpan Arena::open_rest() const {
   return {striped_end_, rest == open_.end() ? 0 : rest->second};
 }
 
-// Each step needs a round trip to every device process. Doubling keeps the number of steps
-// logarithmic.
+// To open pages, each device process has to be asked. So each step at least doubles what is open,
+// and the number of steps stays logarithmic.
 PageSpan Arena::open_rest_until(PageIndex end) const {
   const std::uint64_t wanted = std::max(end - striped_end_, 2 * open_rest().count);
   const std::uint64_t all = page_at_offset(layout_.row_bytes()) - striped_end_;

@@ -51,8 +51,9 @@ class Arena {
  private:
   // The striped part is opened in units of whole stripes. Returns the page's unit.
   PageSpan unit_of(PageIndex page) const;
-  // The rest of the row (pages/arena_layout.h) is opened from its start on. Return how much of it
-  // is open, and how much will be if the page before `end` is needed.
+  // The row (pages/arena_layout.h: all pages but those of variables) behind its striped part is
+  // opened from the start on. Return how much of that is open, and how much will be if the page
+  // before `end` is needed.
   PageSpan open_rest() const;
   PageSpan open_rest_until(PageIndex end) const;
 

@@ -94,8 +94,8 @@ class Capacity {
 
     std::uint64_t missing() const { return wanted - got; }
   };
-  // Its memory is not malloc's: handlers make requests, and the faulting thread may hold malloc's
-  // lock.
+  // The line's memory is not malloc's: fault handlers make requests, and the faulting thread may
+  // hold malloc's lock.
   using Line = std::pmr::vector<Waiter>;
 
   // Reserves as many pages as are free, at most `most`, and returns their number.

@@ -251,7 +251,7 @@ class PoolBackend : public CopyBackend {
   std::vector<FileWindow> windows_;
 };
 
-// If the ring accepts no work, the calling thread does it.
+// Called when Linux accepts no work for the ring, which the calling thread then does itself.
 void say_once_that_ring_is_busy() {
   static std::atomic_flag said;
   if (!said.test_and_set())
@@ -352,7 +352,7 @@ class RingBackend final : public PoolBackend {
   // Filled while Linux carries out the operations, so filling it must not need memory.
   struct UnderWay {
     unsigned operations = 0;  // not yet reported
-    // How many bytes of pages the first operation copies, or the transfer of bytes.
+    // For pages: how many bytes the first operation copies. For bytes: the transfer.
     std::variant<std::uint64_t, OfBytes> what;
     TransferResult outcome;
   };

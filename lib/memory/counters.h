@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-// The lists below are the only ones of the counters' names. `X(name)` is expanded for each.
+// The names of the counters are listed only here. `X(name)` is expanded for each of them.
 // To add a counter, enter it in WHERRY_LATER_PROCESSOR_COUNTERS or in WHERRY_SUMMED_COUNTERS, at
 // the end of wherryStats, and in docs/stats.md: the compiler and tests/tree/docs_test.py report
 // which of them is missing.

@@ -41,7 +41,7 @@ class FolioMap {
     const unsigned end = run.end() / pages_per_region;
     if (first >= end) return;
     const std::uint64_t whole = mask(first, end);
-    // The region behind them continues no folio of these pages.
+    // The region directly behind these pages no longer continues one of their folios.
     const std::uint64_t joined = mask(first, end < regions_per_block ? end + 1 : end);
     word.fetch_and(~(whole | joined << joined_shift), std::memory_order_relaxed);
   }

@@ -39,7 +39,8 @@ struct Offer {
   std::uint64_t bytes = 0;
   // The number of the device, which is the same in all processes.
   std::int32_t device = 0;
-  // Set by post(). A thread's id would lead to the same files, so post() records the process's id.
+  // The offering process, set by post(). Through the id of one of its threads /proc would show the
+  // same files, so a handle that names another id than this one is refused.
   std::int32_t pid = -1;
   // For memory of a pool: the ticket of the pool's offer.
   std::uint64_t pool = 0;

@@ -89,7 +89,7 @@ int SparsePoolFile::punch_from_full_block(PageSpan span) {
     error = file_.punch(span.offset(), span.bytes());
   if (error != 0) return error;
   // Since 6.16 a punch leaves the rest of a huge page in folios that are as large as possible. The
-  // block's second or last page is in the largest of them.
+  // largest contains the block's second or last page, so these two pages show whether there is one.
   const PageSpan block = block_span(block_of(span.first));
   for (const PageIndex page : {block.first + 1, block.end() - 1})
     if (!span.contains(page) &&

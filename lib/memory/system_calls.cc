@@ -24,8 +24,8 @@ std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess acc
   if (accessible == 0) return 0;
   const Access as = access == SystemCallAccess::write ? Access::write : Access::read;
   touch(start, accessible, as);
-  // The first page is touched once more, as the last one: without it the call fails, without a
-  // later one it returns a short count.
+  // A device may have taken pages away meanwhile. Without the first page the call would fail, so it
+  // is touched once more. Without a later page the call only returns a short count.
   touch(start, 1, as);
   return accessible;
 }

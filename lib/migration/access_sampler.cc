@@ -17,7 +17,7 @@ std::optional<PageSpan> AccessSampler::choose_page(BlockIndex index, Processor p
   const PageMask seen = block.at(p).resident & block.mapped_from(p, p);
   const PageMask pages = seen - pinned - block.switching(p) - block.in_flight();
   if (pages.none()) return std::nullopt;
-  // Takes the first such page from a random place on, or the first of all if none follows.
+  // Takes the first of `pages` from a random place on, or the first in the block if none follows.
   const auto from = static_cast<unsigned>(random_() % pages_per_block);
   const PageRun after = pages.next_run(from);
   const unsigned page = after.count != 0 ? after.first : pages.next_run(0).first;

@@ -1,7 +1,7 @@
 // Makes some accesses to resident pages visible. It removes the entry of one page of a block from
 // the device's page table, so that the next access to that page faults, and the engine informs the
-// replacement. It samples only the blocks that the replacement names, in batches, in the
-// background.
+// replacement, which chooses blocks to evict. It samples only the blocks that the replacement
+// names, in batches, in the background.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class AccessSampler {
                 std::span<ViewChanger* const> changers);
 
   // Samples at most `count` of the blocks in p's pool. Takes as long as a command to the device, so
-  // never under a lock that a fault needs. One thread.
+  // never call it under a lock that a fault needs. One thread.
   void sample(Processor p, std::uint64_t count);
 
  private:
@@ -34,7 +34,7 @@ class AccessSampler {
   BlockDirectory& blocks_;
   PinGate& pins_;
   std::array<ViewChanger*, max_processors> changers_{};
-  // A fixed page of each block could miss accesses that follow a pattern.
+  // Chooses pages: a fixed one of each block could miss accesses that follow a pattern.
   std::minstd_rand random_;
 };
 

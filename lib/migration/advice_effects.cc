@@ -48,7 +48,8 @@ AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMas
                                          Processor p) {
   const PageMask missing = enter_shown(block, pages, p);
   if (missing.none()) return Shown::yes;
-  // Views of p's own pool are requested separately: they need no more mappings.
+  // A change back to p's own pool needs no more mappings, so it is requested separately: it is not
+  // declined if p has too many.
   const PageMask own = missing & block.state.at(p).resident;
   const auto ask = [&](const PageMask& wanted, ViewRequests::Wish wish) {
     return wanted.none() || views_.request(p, block.index, wanted, wish);

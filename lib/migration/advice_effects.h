@@ -51,10 +51,10 @@ class AdviceEffects {
   // Declined changes do not count, nor do those of processors that are overdue.
   bool follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
-  // The temporary pin of the pages has ended. Changes views of them that show another pool back to
-  // the processor's own, except at processors that are advised to access the pages, so that their
-  // next accesses fault. Returns true if no such view is left; otherwise the caller calls this
-  // again later.
+  // The temporary pin of the pages has ended. Where a processor's view of them shows another pool,
+  // changes it back to the processor's own, so that the next access faults; not at processors that
+  // are advised to access the pages. Returns true if no such view is left; otherwise the caller
+  // calls this again later.
   bool end_temporary_pin(const LockedBlock& block, const PageMask& pages)
       REQUIRES(block.state.lock);
 

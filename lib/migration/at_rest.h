@@ -13,8 +13,8 @@
 
 namespace wherry::impl {
 
-// How long a waiter waits without a live transfer, in time in which the waiter ran. Then it ends
-// the process.
+// After waiting so long without a live transfer, a waiter ends the process. Time in which the
+// process was stopped hardly counts.
 inline constexpr std::uint64_t rest_limit_ns = 60'000'000'000;
 
 // Returns when is_at_rest() returns true. `pages`: the pages that it looks at. Not for threads that

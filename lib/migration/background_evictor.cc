@@ -75,7 +75,7 @@ bool BackgroundEvictor::relieve(Processor p) {
       case OpStatus::absent:
       case OpStatus::held:
       case OpStatus::no_memory:
-        // A thread that needs pages requests them itself.
+        // No more can be evicted now. A thread that needs pages requests them itself.
         return true;
       default:
         return false;

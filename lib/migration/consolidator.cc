@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t per_mille_of_each_cpu = 10;
 // After a rest 1 GiB may be consolidated at once, which takes 0.3 to 0.5 s.
 constexpr std::uint64_t most_at_once_ns = 500'000'000;
-// So many refusals in a row are taken for a property of this Linux, not for an effect of what
-// threads do meanwhile.
+// The thread ends after so many refusals in a row (twice as many after a success): they are taken
+// for a property of this Linux, not for an effect of what threads do meanwhile.
 constexpr int refusals_max = 32;
 // How long the thread waits while pages of the block are in flight, one after another.
 constexpr std::uint64_t flight_limit_ns = 10'000'000'000;

@@ -35,9 +35,9 @@ class Consolidator {
   // Starts the thread. Call it once.
   void start();
 
-  // Tries to give a noted block its huge entry. `attempts`: how many have failed. If the block is
-  // still scattered then, notes it again, unless that was its last attempt. Returns false if Linux
-  // has refused to enter a huge page. For the thread and for tests.
+  // Tries to give the block one huge page-table entry. `attempts`: how many have failed. If the
+  // block still has small entries then, notes it for another attempt, unless that was its last one.
+  // Returns false if Linux has refused to enter a huge page. For the thread and for tests.
   bool consolidate(BlockIndex index, int attempts = 0);
   // Several attempts, because obstacles often last for a moment only: a page that a CPU has in its
   // lists, a page that is pinned or in flight.
@@ -45,7 +45,7 @@ class Consolidator {
 
  private:
   void work();
-  // merge() and enter() hold the gate, so that no page of the block is pinned meanwhile; blocks
+  // merge() and enter() hold pins_.lock, so that no page of the block is pinned meanwhile; blocks
   // with pinned pages are left alone. A merge keeps the contents, also while threads write. Linux
   // refuses it while pages of the block are in use elsewhere, or if no huge page is free.
   enum class Merged {
@@ -54,7 +54,7 @@ class Consolidator {
     not_wanted
   };
   Merged merge(BlockIndex index, Processor& owner) EXCLUDES(pins_.lock);
-  // The processor that holds the block, if the block is scattered.
+  // The processor that holds the block, if small entries map it where one huge entry is possible.
   std::optional<Processor> scattered_at(const LockedBlock& block) const REQUIRES(block.state.lock);
   // `merged`: whether the block has one huge page. Returns false if Linux refused a huge entry.
   bool enter(BlockIndex index, Processor owner, bool merged) EXCLUDES(pins_.lock);

@@ -13,8 +13,9 @@ namespace {
 
 // How long a task that waits is left alone.
 constexpr std::uint64_t retry_ns = 100'000;
-// After so many steps of other tasks a copier completes a transfer before it goes on; after one, if
-// that task waits: perhaps for the pages of this very transfer.
+// A copier with a transfer in flight does so many steps of other tasks before it waits for the
+// transfer's end. If such a task has to wait, the copier waits for the end at once: perhaps the
+// task needs the pages of this very transfer.
 constexpr unsigned steps_max = 8;
 // The average number of other runnable threads, in fixed point: a new sample has the weight 1 /
 // average_weight, and one_thread stands for one thread.

@@ -337,7 +337,7 @@ CopyEngine::Readiness CopyEngine::create(CopyTask& task, Pages& pages) {
     default:
       break;
   }
-  // The other pool has space, so Linux has no memory.
+  // Space in the other pool was reserved, so this failure means that Linux has no memory.
   if (!task.at_home) return give_up(task);
   task.at_home = false;
   return Readiness::retry;
@@ -380,7 +380,7 @@ CopyEngine::Readiness CopyEngine::locate(const CopyRequest& request, Pages& page
     for (const PageRun part :
          runs_of(PageMask::of(pages.run()) & block.state.resident_beside(owner)))
       parts_.engine.collapse(block, part, owner, MoveCause::copy);
-    // collapse() kept another copy, or a copy cannot leave now.
+    // Retry if collapse() kept another copy; wait if another copy cannot leave now.
     if (!here.test(run.first)) return Readiness::retry;
     const PageMask alone = here - block.state.resident_beside(owner);
     if (!alone.test(run.first)) return Readiness::wait;

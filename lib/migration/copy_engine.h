@@ -67,7 +67,7 @@ class CopyEngine {
     wait,   // try again later
     failed,
   };
-  // One side of a piece of managed memory.
+  // The pages on one side of a piece: those that it is copied to, or from.
   struct Pages;
 
   static Piece piece_at(const CopyRequest& request, std::uint64_t position);

@@ -19,7 +19,7 @@ void DecisionLog::add(const DecisionRecord& record) noexcept {
       !place.turn.compare_exchange_strong(turn, 2 * number + 1, std::memory_order_acquire,
                                           std::memory_order_relaxed))
     return;
-  // A reader that sees one of the words also sees the odd turn.
+  // A reader that sees one of the words also sees the odd turn, and so drops the record.
   std::atomic_thread_fence(std::memory_order_release);
   const auto bits = std::bit_cast<std::array<std::uint64_t, words>>(record);
   for (std::size_t i = 0; i < words; ++i) place.record[i].store(bits[i], std::memory_order_relaxed);

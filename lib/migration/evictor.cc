@@ -46,7 +46,8 @@ OpStatus Evictor::evict_one(const ReservationRequest& request) {
   ResidentBlocks& blocks = engine_.resident_blocks(request.at);
   bool another_time = false;
   bool is_held = false;
-  // Twice, because blocks on trial and kept blocks are offered alternately.
+  // Twice the number of blocks, because victim() offers kept blocks and blocks on trial
+  // (policy/replacement.h) in turns.
   for (std::uint64_t left = 2 * blocks.size(); left > 0; --left) {
     const auto victim = blocks.victim();
     if (!victim) break;

@@ -63,7 +63,7 @@ class Evictor {
   OpStatus evict(BlockIndex block, const ReservationRequest& request);
 
   // note_round() records the epoch of the latest prefetch to p, latest_round() returns it (0:
-  // none). The background evictor spares its pages.
+  // none). The background evictor spares the pages of that epoch.
   void note_round(Processor p, std::uint32_t epoch) {
     rounds_[static_cast<std::size_t>(p.index)].store(epoch, std::memory_order_relaxed);
   }

@@ -17,8 +17,9 @@ struct FaultSlot;  // trap/fault_board.h
 
 class LockedBlock {
  public:
-  // Locks the block. `waiter`: the slot of the thread for whose fault it is locked, which the page
-  // engine passes to mappers (trap/mapper.h); null if there is no such thread, or it cannot help.
+  // Locks the block. `waiter`: the slot of the thread for whose fault it is locked; null if there
+  // is none. The page engine passes it to mappers, which may have that thread change its process's
+  // protections (trap/mapper.h).
   LockedBlock(BlockIndex index, Block& block, FaultSlot* waiter = nullptr)
       WHERRY_TSA(acquire_capability(state.lock))
       : index(index), state(block), waiter(waiter) {

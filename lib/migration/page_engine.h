@@ -139,7 +139,7 @@ class PageEngine {
   PageMask shown_copies(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // The coherent devices: those without a page table of their own.
   ProcessorMask coherent() const { return coherent_; }
-  // For others than the engine to record what they do to pages.
+  // Other classes, too, record here what they do to pages.
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
   InFlightTransfers& transfers() { return transfers_; }

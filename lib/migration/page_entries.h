@@ -84,8 +84,8 @@ class PageEntries {
   void note_if_scattered(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
   ScatteredBlocks& scattered_blocks() { return scattered_blocks_; }
   // Call it before the entries for the block are removed from the owner's page table. Until
-  // finish_huge_entry() a fault there enters a huge entry. Returns false if the block is not
-  // scattered any more.
+  // finish_huge_entry() a fault there enters a huge entry. Returns false if is_scattered() is not
+  // true any more.
   bool prepare_huge_entry(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
   // Maps the block by one huge entry, or, where Linux refuses, by small ones. Returns false if
   // Linux has refused.

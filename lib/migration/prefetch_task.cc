@@ -55,7 +55,7 @@ Copiers::TaskState PrefetchTask::advance_locked(const LockedBlock& block,
     pages_needed = next.span.count;
     return State::waits;
   }
-  // The epoch is noted before its first page arrives.
+  // Noted before the first page arrives, so that the background evictor spares the new pages.
   parts_.evictor.note_round(to(), epoch_);
   const bool is_short = next.span.count < limits_.transfer_pages_min;
   return is_short || failures_ >= failures_max ? transfer_now(block, next)
@@ -198,7 +198,7 @@ Copiers::TaskState PrefetchTask::discard(const LockedBlock& block) {
 Copiers::TaskState PrefetchTask::map_arrived(const LockedBlock& block) {
   const PageMask pages = PageMask::of(run());
   const Processor table = parts_.engine.table_of(to());
-  // This thread changes the host's view itself, but without the block's lock.
+  // This thread changes the host's view itself, but later, without the block's lock.
   wants_view_ =
       table.is_host() && !has_view_ && !parts_.effects.enter_shown(block, pages, table).none();
   if (wants_view_ || parts_.effects.show(block, pages, table) == AdviceEffects::Shown::pending)

@@ -32,7 +32,7 @@ void ScatteredBlocks::note(const LockedBlock& block, std::uint64_t now_ns, int a
       return;  // the block keeps its small entries
     }
     block.state.is_noted_as_scattered = true;
-    if (noted_.size() > 1) return;  // the thread that takes them knows when to look
+    if (noted_.size() > 1) return;  // the consolidator wakes by itself for the first
   }
   changed_.notify_all();
 }

@@ -58,7 +58,7 @@ class ScatteredBlocks {
     return block.index.value * max_processors + static_cast<std::uint64_t>(owner.index);
   }
 
-  // Changes from and to a block's tag under that block's lock.
+  // The tag of the block that is being merged. Set and cleared under that block's lock.
   std::atomic<std::uint64_t> merging_ = nothing;
   Mutex lock_{LockOrder::scattered_blocks};
   Condition changed_;

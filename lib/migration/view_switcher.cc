@@ -24,7 +24,7 @@ ViewSwitcher::ViewSwitcher(PageEngine& engine, BlockDirectory& blocks,
     : engine_(engine), blocks_(blocks), budget_(mappings_budget) {
   for (std::size_t i = 0; i < changers.size(); ++i) {
     changers_[i] = changers[i];
-    // Makes may_see_others() count before the first change.
+    // Makes may_see_others() count the processor's mappings before the first change.
     accounts_[i].since = budget_;
   }
 }

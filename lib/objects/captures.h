@@ -47,7 +47,7 @@ class Captures {
   // Whether any stream is captured. Takes no lock, so a call costs nothing without a capture.
   bool any() const { return streams_captured_.load(std::memory_order_relaxed) != 0; }
 
-  // cuStreamBeginCapture and cuStreamEndCapture, for valid arguments.
+  // Do what cuStreamBeginCapture and cuStreamEndCapture do, for valid arguments.
   CUresult begin(const StreamHandle& stream, CUstreamCaptureMode mode) EXCLUDES(lock_);
   CUresult end(const StreamHandle& stream, CUgraph* graph) EXCLUDES(lock_);
   Info info(const StreamHandle& stream) const EXCLUDES(lock_);
@@ -71,13 +71,14 @@ class Captures {
   // For a call that uses the stream and cannot become a node, or uses a context's default stream
   // that the captured stream is ordered with.
   CUresult refuse(const StreamHandle& stream) EXCLUDES(lock_);
-  // For a call that waits for all streams of the context.
+  // Refuses a call that waits for all streams of the context.
   CUresult refuse(const Context& context) EXCLUDES(lock_);
-  // For a call that may wait for other work of the device, which the captures' modes forbid.
+  // Refuses a call that may wait for other work of the device, if the mode of a capture forbids
+  // that.
   CUresult refuse_unsafe() EXCLUDES(lock_);
-  // For a query of the event, which was recorded in the capture.
+  // Refuses to query an event that was recorded in the capture.
   CUresult refuse(const CapturedMoment& moment) EXCLUDES(lock_);
-  // For a stream that waits for an event that was not recorded in its capture.
+  // Refuses to let the stream wait for an event that was not recorded in its capture.
   CUresult refuse_outside(const StreamHandle& stream) EXCLUDES(lock_);
 
   // Called when the stream is destroyed. The capture that began in it ends without a graph.

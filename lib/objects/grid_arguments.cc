@@ -169,7 +169,7 @@ void run_grid(const void* args, std::size_t begin, std::size_t end) {
   head.info.begin = begin * block_threads;
   head.info.end = end * block_threads;
   if (!head.is_cooperative) return head.kernel(&head.info, params.data());
-  // The barrier in the block, which all workers share: `head` is a copy.
+  // The barrier in the argument block, which all workers share; `head` is this worker's copy.
   auto* const barrier = std::launder(
       reinterpret_cast<GridBarrier*>(const_cast<std::byte*>(block + offsetof(Head, barrier))));
   grid_barrier_of_this_thread() = barrier;

@@ -36,7 +36,7 @@ class GridArguments {
   std::vector<std::byte> block_;
   std::vector<std::byte> data_;
   std::size_t bytes_ = 0;  // the parameters' sizes together
-  // Of each parameter in data_; `missing` if the program passed no readable pointer.
+  // The offset of each parameter in data_; `missing` if the program passed no readable pointer.
   std::vector<unsigned> offsets_;
 };
 

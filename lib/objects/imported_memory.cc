@@ -86,7 +86,8 @@ CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Im
     return fail(CUDA_ERROR_MAP_FAILED,
                 "another program has locked the memory that process {} shares; end that program",
                 handle.pid);
-  // The mark is set: if the offer still stands, the other process sees the mark before it frees.
+  // If the offer still stands now, after the mark, the other process sees the mark when it frees
+  // the memory, and keeps the pages.
   if (!offer.stands()) return refuse_unknown();
   piece.handle = handle;
   piece.file = std::make_shared<Fd>(std::move(file));
@@ -181,7 +182,7 @@ CUresult ImportedMemory::close(std::uintptr_t address, std::optional<Import>& la
 CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedMemoryPool& pool,
                                      CUdeviceptr& address) {
   const LockGuard guard(lock_);
-  // Tickets of different boards cannot be compared.
+  // An offer's ticket is unique on its board only, so both handles must name the same board.
   if (handle.process() != pool.offer.process() || handle.board_file != pool.offer.board_file)
     return refuse_other_pool();
   Import piece;

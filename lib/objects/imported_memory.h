@@ -18,10 +18,10 @@
 
 namespace wherry::impl {
 
-// Finds the offer that the handle of another process names. Returns CUDA_ERROR_INVALID_VALUE if
-// there is no such offer, CUDA_ERROR_INVALID_CONTEXT if it is this process's own,
-// CUDA_ERROR_MAP_FAILED if Linux refuses access, with a line in the log. Throws std::system_error
-// if Linux gives no answer at the moment, for example for lack of descriptors.
+// Finds the offer (the other process's entry for what it shares) that the handle names. Returns
+// CUDA_ERROR_INVALID_VALUE if there is no such offer, CUDA_ERROR_INVALID_CONTEXT if it is this
+// process's own, CUDA_ERROR_MAP_FAILED if Linux refuses access, with a line in the log. Throws
+// std::system_error if Linux gives no answer at the moment, for example for lack of descriptors.
 CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
 // Opens the file of the offer. Returns find_offer()'s errors; CUDA_ERROR_INVALID_VALUE also if the
 // offer, or its process, has just ended.
@@ -38,7 +38,7 @@ struct ImportedMemoryPool {
 
 class ImportedMemory {
  public:
-  // Memory that is open.
+  // Memory of another process that is open in this one.
   struct Import {
     OfferHandle handle;
     MemoryRecord record;

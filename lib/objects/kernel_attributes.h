@@ -12,14 +12,14 @@
 
 namespace wherry::impl {
 
-// cuFuncGetAttribute. All kernels on the device have the same attributes.
+// Does what cuFuncGetAttribute does. All kernels on the device have the same attributes.
 CUresult kernel_attribute(const Topology& topology, int device, CUfunction_attribute attribute,
                           int* value);
-// cuFuncSetAttribute and cuFuncSetCacheConfig: check the argument; it has no effect.
+// Do what cuFuncSetAttribute and cuFuncSetCacheConfig do: only check the argument.
 CUresult set_kernel_attribute(CUfunction_attribute attribute, int value);
 CUresult set_kernel_cache(CUfunc_cache config);
 
-// cuFuncGetParamInfo.
+// Does what cuFuncGetParamInfo does.
 CUresult tell_param(const DeclaredParams& params, std::size_t index, std::size_t* offset,
                     std::size_t* bytes);
 

@@ -75,7 +75,7 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   else if (!place.exported_as.empty())
     code = impl::find_kernel(place.object, place.exported_as);
   // The CUDA compiler leaves a host function for each kernel, which would do nothing on a device.
-  // It is not declared.
+  // It has no declaration by WHERRY_KERNEL_PARAMS.
   if (code.entry == nullptr || code.params.sizes == nullptr) {
     const std::string why = why_no_kernel(place.exported_as);
     refuse_code(address, why);

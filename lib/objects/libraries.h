@@ -44,7 +44,8 @@ class Libraries {
   HandleTable<CUlibrary, Library> libraries_{6};
   HandleTable<CUkernel, Kernel> kernels_{10};
   mutable Mutex own_lock_{LockOrder::own_libraries};
-  // The program's shared objects by the loader's handle, and their kernels; some have ended.
+  // The program's shared objects by the loader's handle, and their kernels by address. Some of
+  // these CUDA handles have ended.
   std::map<void*, CUlibrary> own_libraries_ GUARDED_BY(own_lock_);
   std::map<std::uintptr_t, CUkernel> own_kernels_ GUARDED_BY(own_lock_);
   std::set<std::uintptr_t> refused_ GUARDED_BY(own_lock_);

@@ -43,8 +43,8 @@ class MemoryPool {
   // Does what cuMemAllocFromPoolAsync does. Throws std::bad_alloc, std::system_error.
   CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // cuMemFreeAsync. Frees nothing unless the result is ok. Requires: the record is no longer in
-  // MemoryRecords.
+  // Does what cuMemFreeAsync does. Frees nothing unless the result is ok. Requires: the record is
+  // no longer in MemoryRecords.
   WorkStatus free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
   // Requires: the record is no longer in MemoryRecords, and no work uses the memory any more.
   void free_now(const MemoryRecord& record) EXCLUDES(lock_);
@@ -82,7 +82,8 @@ class MemoryPool {
   std::optional<std::uintptr_t> find_free_range(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   bool grow(std::size_t bytes) REQUIRES(lock_);
-  // The recording that the stream reaches at the free `leaving`. Requires: it has not yet.
+  // The recording that the stream reaches at the free `leaving`. Requires: it has not reached it
+  // yet.
   static const std::shared_ptr<Recording>& recording_of(const StreamFrees& others,
                                                         const MemoryPoolSpace::Leaving& leaving);
   // Allocates memory that another stream is about to free, if `stream` comes after that free

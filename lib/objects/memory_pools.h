@@ -29,10 +29,11 @@ class MemoryPools {
   std::shared_ptr<MemoryPool> current_of(int device) EXCLUDES(lock_);
   void set_current(const std::shared_ptr<MemoryPool>& pool) EXCLUDES(lock_);
 
-  // cuMemFree. Requires: the record is no longer in MemoryRecords, and no work uses the memory.
+  // Does what cuMemFree does. Requires: the record is no longer in MemoryRecords, and no work uses
+  // the memory.
   void free(const MemoryRecord& record);
-  // cuMemFreeAsync. Requires: the record is no longer in MemoryRecords. Returns false, and frees
-  // nothing, if the stream's context has failed.
+  // Does what cuMemFreeAsync does. Requires: the record is no longer in MemoryRecords. Returns
+  // false, and frees nothing, if the stream's context has failed.
   bool free_in_order(const MemoryRecord& record, const StreamHandle& stream);
   // Notes that there may be memory to give back: some was or will be freed, or a pool may keep
   // less.

@@ -9,8 +9,8 @@ KernelCode find_kernel(const LoadedObject& object, const std::string& name) {
   if (code.address == 0) return {};
   const ExportedSymbol declared = find_variable(object, (params_prefix + name).c_str());
   DeclaredParams params{reinterpret_cast<const unsigned*>(declared.address)};
-  // A size of 0 is the end: AddressSanitizer adds zeros to variables, and forbids to read them, so
-  // copy_raw() does.
+  // A size of 0 ends the list: AddressSanitizer appends zeros to variables. It forbids ordinary
+  // reads of these, so copy_raw() reads.
   const auto* const sizes = reinterpret_cast<const std::byte*>(declared.address);
   for (unsigned size = 0; params.count < declared.bytes / sizeof size; ++params.count) {
     copy_raw(&size, sizes + params.count * sizeof size, sizeof size);

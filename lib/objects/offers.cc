@@ -35,7 +35,8 @@ CUresult Offers::offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64
 
 CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) {
   const LockGuard guard(lock_);
-  // A thread that frees the memory removes its record first, and takes this lock after that.
+  // A thread that frees the memory removes its record first, and takes this lock to withdraw the
+  // offer after that. So if the record is found now, the offer will be withdrawn.
   const auto record = runtime_.memory().find(address);
   if (!record || record->kind != kind || record->variable)
     return fail(CUDA_ERROR_INVALID_VALUE, "no memory of {} is at {:#x}; pass an address of such",

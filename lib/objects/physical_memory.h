@@ -36,8 +36,9 @@ struct PhysicalMemory {
 std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
                                                      std::size_t bytes);
 // Returns the memory of a file that create_physical_memory() made, in this or another process, or
-// nullopt if it is no such file. Its node may not exist here. The pages are reserved in the process
-// that made it; in this process as long as this value, too, is used. Throws std::system_error.
+// nullopt if it is no such file. Its node may not exist here. The pages stay reserved in the
+// process that made the file; if that is this process, for as long as this value is used, too.
+// Throws std::system_error.
 std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd);
 
 }  // namespace wherry::impl

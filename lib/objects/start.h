@@ -13,7 +13,7 @@ CUresult start_driver();
 
 // wherrySetPolicy(): replaces WHERRY_POLICY for a later start. Any thread.
 CUresult set_policy(const char* text);
-// wherryRegisterPolicy(). Any thread.
+// Does what wherryRegisterPolicy() does. Any thread.
 CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
 
 // While a DeviceStart exists, the calling thread forks a device process, and the program's fork

@@ -16,7 +16,7 @@ inline constexpr int collapse = 25;
 // memfd_create(2), since Linux 6.3.
 inline constexpr unsigned memfd_executable = 0x10;
 
-// userfaultfd, in this order since Linux 5.19, 6.6, 6.6 and 6.1.
+// userfaultfd: the four constants exist since Linux 5.19, 6.6, 6.4 and 6.1, in this order.
 inline constexpr __u64 userfaultfd_feature_wp_shmem = __u64{1} << 12;
 inline constexpr __u64 userfaultfd_feature_poison = __u64{1} << 14;
 inline constexpr __u64 continue_write_protected = __u64{1} << 1;

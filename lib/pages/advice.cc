@@ -32,7 +32,8 @@ void AdviceChange::apply(Advice& advice) const {
 }
 
 void AdviceMap::change(PageSpan span, const AdviceChange& change) {
-  // Programs repeat advice. Looking for an effect takes no system calls, an edit does.
+  // Programs repeat advice. So first look whether the change has an effect: an edit makes system
+  // calls, looking makes none.
   bool has_effect = false;
   for_each(span, [&](const Segment& segment) {
     Advice after = segment.value;

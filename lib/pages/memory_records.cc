@@ -139,7 +139,8 @@ bool MemoryRecords::overlaps(std::uintptr_t base, std::size_t bytes) const {
   for_each_part(
       base, bytes,
       [&](std::uintptr_t page, std::size_t) {
-        // In the table, a range that has a part of a page begins at the page's start or before.
+        // In the table a range that has only a part of this page begins at the page's start or
+        // before, so a look at the page's start finds it.
         const auto entry = table_.find(page);
         any = any || (entry && any_in_page(page, *entry, overlap));
       },

@@ -39,7 +39,7 @@ class MinimumResidency {
         residency.compare_exchange_strong(value, pack(now + residence_ns, holder), relaxed);
     }
   }
-  // Returns when `faulting_processor` may take the pages away, which is at once if not after `now`.
+  // Returns when `faulting_processor` may take the pages away. A time up to `now` means at once.
   std::uint64_t end_of(PageRun run, Processor faulting_processor, std::uint64_t now) const {
     std::uint64_t end = 0;
     for (const auto& residency : of(run)) {

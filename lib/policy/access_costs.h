@@ -11,7 +11,7 @@ namespace wherry::impl {
 
 struct AccessCosts {
   std::array<ProcessorMask, max_processors> maps{};  // maps[p]: the pools that p can map
-  // close[p]: the pools that p accesses nearly as fast as its own, or that count as such.
+  // close[p]: p's own pool, and, where neither is emulated, those that p accesses nearly as fast.
   std::array<ProcessorMask, max_processors> close{};
   // percent[p][q]: cost of an access by p to memory in q's pool, in percent of an access to its
   // own. 0: unknown; counts as equally fast.

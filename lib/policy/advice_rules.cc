@@ -84,8 +84,8 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   }
   const bool returns = facts.evicted && facts.residents != 0 && !opinion.region &&
                        decision.destination == facts.faulting_processor;
-  // The faulting processor only maps pages remotely, whatever region the policy chose: mapping a
-  // region remotely costs as much as mapping one page.
+  // Whether the pages are only mapped remotely. Then at least the usual region is mapped, even if
+  // the policy chose less: it costs as much as mapping one page.
   const bool only_maps = decision.destination != facts.faulting_processor && !pins &&
                          (facts.residents & decision.destination.bit()) != 0;
   // The program wants the pages to stay where they are, and one remote mapping of the whole stretch

@@ -25,9 +25,9 @@ enum class Reason : std::uint8_t {
   preferred,           // the program's preferred location
   accessed_by,         // accessed-by: the faulting processor maps it where it is
   policy,              // the policy's opinion
-  temporary_pin,       // the policy's temporary pin: it would soon be taken away again
+  temporary_pin,       // the policy's temporary pin: the page would soon be taken away again
   no_space,            // the destination has no free pages
-  no_mappings,         // the process is out of mappings: it goes to the pool in its view
+  no_mappings,         // the process is out of mappings: the page goes to the pool in its view
   no_fault,            // not the result of a fault: the event's cause says why
   held,                // somebody holds a page of its huge page, which Linux could not split
 };

@@ -112,7 +112,8 @@ FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision
 
   plan.is_there = block.at(to.destination).resident.test(facts.page);
   const bool has_copies = std::popcount(facts.residents) > 1;
-  // Only such faults bring pages, or drop copies of other processors.
+  // Only a fault that brings pages, or drops other processors' copies, waits for their minimum
+  // residency and begins a new one.
   plan.begins_residency = !plan.is_there || (facts.write && has_copies);
   plan.ends_copies = facts.write && (plan.is_there || has_copies);
   if (plan.begins_residency && facts.residents != 0) {

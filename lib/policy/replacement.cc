@@ -7,14 +7,14 @@
 namespace wherry::impl {
 namespace {
 
-// A sixteenth of the pool's blocks is on trial, and at least two blocks, so that a block that is
-// being filled is not the only one.
+// The blocks that came last are on trial: a sixteenth of the pool's blocks, and at least two, so
+// that a block that is being filled is not the only one.
 constexpr std::uint64_t trial_share = 16;
 constexpr std::uint64_t trial_min = 2;
 
-// In each of these periods (in evictions) at least one victim is a kept block. The shorter period
-// applies if blocks on trial are missed so soon that they would still be in a pool that kept them,
-// because the program may be using those blocks now.
+// At least one of so many victims is a kept block. The shorter period applies if most evicted
+// blocks on trial are missed within as many evictions as the pool has blocks: if the pool kept such
+// blocks they would still be there, and the program may be using them now.
 constexpr std::uint32_t probe_period = 32;
 constexpr std::uint32_t urgent_probe_period = 8;
 

@@ -60,7 +60,8 @@ void before() {
   copies.emplace();
   copies->ranges = std::move(ranges);
   if (copy(*copies)) return;
-  // Without space for copies Linux copies the memory, and Wherry does not place it any more.
+  // If there is no space for copies, the memory becomes private: Linux copies it for the child, and
+  // Wherry does not place it any more.
   ManagedRegions::instance().make_all_private();
   copies->ranges.clear();
 }

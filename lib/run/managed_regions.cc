@@ -15,8 +15,8 @@
 namespace wherry::run {
 namespace {
 
-// The limits are those of malloc at most (M_MMAP_THRESHOLD's maximum, and M_TRIM_THRESHOLD, twice
-// that): memory that malloc keeps need not be faulted in again, either.
+// The most bytes of one freed object, and of all, that keep their pages for the next objects, as
+// malloc keeps freed memory: the pages need not be faulted in again.
 constexpr std::size_t kept_each_max = std::size_t{64} << 20;
 constexpr std::size_t kept_all_max = std::size_t{256} << 20;
 
@@ -396,7 +396,7 @@ bool ManagedRegions::make_region_private(std::uintptr_t start, Region& region, R
   if (result != CUDA_SUCCESS) return false;
   region.is_private = true;
   ++counts_.made_private[static_cast<int>(reason)];
-  // Takes the parts that the program has unmapped before.
+  // Holds the parts that the program had unmapped: they have become private memory, too.
   std::uintptr_t at = start;
   for (auto piece = pieces_.lower_bound(start);
        piece != pieces_.end() && piece->second.region == start; ++piece) {

@@ -72,7 +72,8 @@ void* in_place_of(const void* caller, void* place, std::size_t bytes, const Call
   const auto start = reinterpret_cast<std::uintptr_t>(place);
   const Range whole{start, start + round_up(bytes, page_bytes)};
   const auto range = pages_of_program(caller, place, bytes);
-  // The arena's addresses that the program has given up may be allocated again: refuse.
+  // Addresses of the arena that the program has given up may be allocated again, so other memory
+  // must not be placed there.
   const bool is_free_arena = !range && has_started() && regions().may_overlap(whole);
   if (is_free_arena || (range && !regions().make_private(*range, Reason::replacement))) {
     errno = ENOMEM;
@@ -95,7 +96,8 @@ int around_holes(Range range, const Call& call) {
 
 bool may_be_managed(void* place, std::size_t bytes, int protection, int flags, off_t offset) {
   constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS;
-  // Managed memory never reserves swap space. All memory of jemalloc has MAP_NORESERVE.
+  // MAP_NORESERVE changes nothing, because managed memory never reserves swap space. jemalloc sets
+  // it for all of its memory.
   constexpr int allowed = MAP_POPULATE | MAP_NORESERVE;
   const Settings* const found = settings();
   return place == nullptr && found != nullptr && bytes >= found->min_bytes &&
@@ -244,13 +246,14 @@ void* mremap(void* memory, std::size_t old_bytes, std::size_t bytes, int flags, 
   const auto next = [&] {
     return Real<"mremap", Mremap>::get()(memory, old_bytes, bytes, flags, given);
   };
-  // With a size of 0 Linux copies shared mappings, but refuses private ones.
+  // With an old size of 0 Linux maps shared memory once more, but refuses private memory.
   if (old_bytes == 0 && pages_of_program(caller, memory, 1)) {
     errno = EINVAL;
     return MAP_FAILED;
   }
   const auto range = pages_of_program(caller, memory, old_bytes);
-  // Linux first cuts off what is too long, even if that has holes.
+  // Linux first unmaps what exceeds the new size. So only a hole before the new end makes the call
+  // fail.
   if (range && (bytes > old_bytes || place != nullptr) &&
       regions().has_hole({range->start, std::min(range->end, range->start + bytes)})) {
     errno = EFAULT;

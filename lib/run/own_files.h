@@ -4,9 +4,10 @@
 
 namespace wherry::run {
 
-// While an OwnFiles exists, files that this process opens get numbers from half the limit on (at
-// most 512). Its destructor notes those files that were opened since and are still open as the
-// library's. For one thread; files that other threads open meanwhile get such numbers, too.
+// While an OwnFiles exists, files that this process opens get numbers from half of RLIMIT_NOFILE
+// on, at most from 512 on. Its destructor notes those files that were opened since and are still
+// open as the library's. For one thread; files that other threads open meanwhile get such numbers,
+// too.
 class OwnFiles {
  public:
   OwnFiles();

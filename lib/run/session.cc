@@ -96,7 +96,8 @@ bool serves_system_calls() {
 // Whether the program's system calls work with managed memory.
 bool may_manage() {
   if (!wherry_io_loaded() || !::wherry_io_prepares()) return serves_system_calls();
-  // With an allocator of its own, the C library's buffers would be in its managed mappings.
+  // If the program has an allocator of its own, the C library's buffers come from that, and would
+  // be in its managed mappings.
   if (program_malloc() == Malloc::before_this_library) {
     complain(
         "it has an allocator of its own, from which the C library gets memory that it passes "
@@ -177,8 +178,9 @@ void report_counts() {
   if (::getppid() != settings()->tool) leave_trace_to_the_program();
   prepare_forks();
   state = State::loaded;
-  // Such an allocator may hold its lock whenever it calls mmap, and the start needs the C library,
-  // which allocates from that allocator. So the library starts now.
+  // An allocator other than the C library's may hold its lock when it calls mmap, and the start of
+  // this library needs the C library, which may allocate from that allocator. So this library
+  // starts now.
   if (program_malloc() != Malloc::of_c_library) (void)is_running();
 }
 

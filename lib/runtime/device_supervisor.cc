@@ -110,7 +110,7 @@ bool DeviceSupervisor::open(PageSpan closed) {
     if (pool->open(closed) != 0) return false;
   for (const auto& process : processes_) {
     if (!process) continue;
-    // If a device's process has ended, its next one starts with all open pages.
+    // If a device's process has ended, the next one opens these pages when it starts.
     const int error = process->open_arena(closed);
     if (error != 0 && error != ESRCH) return false;
   }

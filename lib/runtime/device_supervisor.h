@@ -67,8 +67,9 @@ class DeviceSupervisor {
   // lock but that of `live`, since any thread may have called exit().
   void end_all() { parts_.live.end_all(); }
 
-  // Opens these pages of the arena, before any of them exists, in every process (trap/pool_view.h)
-  // and in the pools' aliases. Returns false if Linux refuses, or a device does not answer.
+  // Opens these pages of the arena, before any of them exists: maps the files of the pools there,
+  // in every process (trap/pool_view.h) and in the pools' aliases. Returns false if Linux refuses,
+  // or a device does not answer.
   [[nodiscard]] bool open_arena(PageSpan needed) EXCLUDES(lock);
   // Loads the module of this address at the same place in all devices; `module` is its name in log
   // lines. Returns false if some device cannot have it; the log says why.

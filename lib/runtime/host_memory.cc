@@ -34,7 +34,7 @@ Annex::Window HostMemory::window_at(std::uintptr_t address, const HostRange& ran
 }
 
 std::optional<HostRange> HostMemory::reserve(std::size_t bytes, bool apart) {
-  // Memory with two addresses takes whole chunks, so that it has the same place in both.
+  // Memory with two addresses takes whole blocks, so that both are multiples of 2 MiB.
   const std::size_t reserved = apart ? round_up(bytes, block_size) : bytes;
   const auto base = annex_.reserve(reserved);
   if (!base) return std::nullopt;
@@ -56,7 +56,7 @@ bool HostMemory::release_left() {
     left.swap(left_);
   }
   for (const HostRange& range : left) {
-    // A child may have created pages there.
+    // A child that still maps the freed range may have created pages in the file.
     const Annex::Window window = window_at(range.base, range, Access::none);
     static_cast<void>(file_.punch(window.offset, window.bytes));
     release(range);

@@ -103,7 +103,7 @@ bool ManagedHeap::free(std::uintptr_t address) {
 
 void ManagedHeap::free_device(std::uintptr_t address) {
   const auto allocation = parts_.address_space.find(*offset_of(address));
-  // Recorded before keep(): then another thread may allocate the memory.
+  // Recorded before keep(), because after that another thread may allocate the memory.
   record_free(address, *allocation);
   parts_.status.forget_names(address, allocation->bytes);
   const int device = allocation->owner.device->ordinal();

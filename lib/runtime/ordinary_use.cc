@@ -76,9 +76,9 @@ OrdinaryUse::Result OrdinaryUse::make_private(std::uintptr_t address) {
     if (has_pins(found->pages())) return Result::pinned;
     try {
       own.emplace(found->pages().count * page_size, -1, 0);
-      // With a page, all parts keep one origin when they move, and Linux merges them into one
-      // mapping, as it would be without the library. A mapping that never had a page takes its new
-      // place as origin.
+      // Linux merges the moved parts into one mapping, as it would be without the library, if they
+      // have one origin (vm_pgoff). A mapping that has a page keeps its origin when it moves; one
+      // that never had a page takes its new place as origin.
       *const_cast<volatile std::byte*>(own->data()) = std::byte{0};
     } catch (const std::system_error&) {
       return Result::no_memory;

@@ -28,7 +28,7 @@ class ProcessorPools {
   std::vector<PoolFiles> descriptors() const;
   // Whether, in every pool, one page-table entry may map a block that is a huge page.
   bool map_huge_pages() const;
-  // Whether the views of all pools may permit huge pages everywhere.
+  // Whether a view of any pool may permit huge pages at all addresses.
   bool views_permit_huge_pages() const;
 
   // Has Linux create pages on their processors' nodes. Throws std::system_error. Requires: the

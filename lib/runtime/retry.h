@@ -1,5 +1,5 @@
-// Retries for threads that wait until others are done with pages: have spent reserved capacity,
-// completed a transfer, or read Linux's fault messages.
+// Retries for threads that wait until other threads are done with pages: until these have used
+// reserved capacity, completed a transfer, or read Linux's fault messages.
 #pragma once
 
 #include <chrono>

@@ -102,8 +102,8 @@ void Runtime::make_engines() {
                                          /*keeps_entries=*/!options_.serves_system_calls());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options_.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_map_);
-  // Numbers the evicting threads, so that they do not wait for each other's writes to the host's
-  // pool.
+  // Numbers the evicting threads: as many as the host's pool has files write to it, and the others
+  // copy in another way, so that they do not wait for those writes.
   const auto make_evicting = [this, made = std::make_shared<std::atomic<unsigned>>(0)] {
     return make_plain_backend(copy_method(made->fetch_add(1)));
   };

@@ -91,7 +91,7 @@ void SystemMemory::forget_if_replaced(const SystemPart& part) {
     return true;
   });
   if (given.empty()) return;
-  // A mapping has one policy for all of its pages.
+  // A mapping has one policy for all of its pages, so the first page shows it.
   const auto policy = mapping_policy(address_of(part.pages.first));
   if (!policy || policy->kind != MemoryPolicy::Kind::none) return;
   for (const PageSpan pages : given) books_.forget(pages);

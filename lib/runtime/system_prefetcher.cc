@@ -56,7 +56,7 @@ class CreationPlace {
     if (!policy || policy->kind == MemoryPolicy::Kind::none) {
       thread_.emplace(nodes);
     } else if (policy->kind == MemoryPolicy::Kind::local) {
-      // A mark of SystemMemory, which would override the thread's policy.
+      // The library has marked the memory by this policy, which overrides the thread's.
       is_mark_replaced_ = set({MemoryPolicy::Kind::prefers, nodes});
     }
   }

@@ -36,7 +36,8 @@ enum class StreamState {
 
 class DeviceEngine {
  public:
-  // The engine begins without a target: launches wait for the first attach().
+  // The engine begins without a target (the device's process or threads), and launches wait for the
+  // first attach().
   explicit DeviceEngine(int ordinal);
   // Requires: no thread waits any more. Drops work that has not been posted.
   ~DeviceEngine();

@@ -93,7 +93,7 @@ void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus
   changed();
 }
 
-// Fails the stream's context: no thread waits for an operation's result.
+// Fails the stream's context, because no call waits for the operation's result.
 void DeviceEngine::operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
   const auto context = stream->context_.lock();
   if (!context || context->status_ != WorkStatus::ok) return;
@@ -175,7 +175,7 @@ void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
   signal_eventfd(wake_);
 }
 
-// Makes the engine's thread take completions while other work waits for them and no thread waits.
+// Makes the engine's thread take completions if work waits for them and no waiting thread does.
 void DeviceEngine::watch_completions_if_needed() {
   if (watching_ || has_leader_ || in_flight_.empty()) return;
   const bool needed = std::any_of(contexts_.begin(), contexts_.end(), [](const auto& context) {

@@ -21,7 +21,7 @@ namespace wherry::impl {
 
 class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
  public:
-  // How many recorded moments may be unfinished at a time.
+  // How many moments (recordings of the event) may be unfinished at a time.
   static constexpr std::uint64_t moments_max = 120;
 
   // Creates an event that was never recorded. Throws std::system_error.

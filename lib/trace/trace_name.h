@@ -18,7 +18,7 @@ struct TraceNameError {
 std::variant<std::string, TraceNameError> trace_file_name(std::string_view pattern, pid_t process,
                                                           unsigned rank);
 
-// The pattern that stands for this name in every process.
+// The pattern that gives this name in every process: each percent sign is doubled.
 std::string trace_pattern_of(std::string_view name);
 
 }  // namespace wherry::impl

@@ -22,7 +22,7 @@ constexpr std::uint32_t role_detached = 0;
 constexpr std::uint32_t role_by_cpu = 0xff;
 static_assert(max_processors <= role_by_cpu);
 
-// The thread ids in these words are no thread's, so they mark slots without an entry.
+// No thread has the ids in these words (0 and 2^32 - 1), so they mark slots without an entry.
 constexpr std::uint64_t free_word = 0;
 constexpr std::uint64_t removed = std::uint64_t{0xffff'ffff} << 32 | role_detached;
 

@@ -52,7 +52,7 @@ void explain_accesses_in_child(const std::array<AddressRange, 2>& absent) {
     claim_access_faults(0, std::numeric_limits<std::uintptr_t>::max(), AccessSignal::segv,
                         on_child_fault);
   } catch (const std::system_error&) {
-    // Then the child's end is not explained.
+    // SIGSEGV could not be taken, so no log line will explain the child's end.
   }
 }
 

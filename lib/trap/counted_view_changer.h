@@ -9,7 +9,7 @@ namespace wherry::impl {
 
 class CountedViewChanger final : public ViewChanger {
  public:
-  // Both outlive it.
+  // `real` and `mapper` must outlive it.
   CountedViewChanger(ViewChanger& real, ProtectionMapper& mapper) : real_(real), mapper_(mapper) {}
 
   int change_view(PageSpan span, Processor owner) override {

@@ -152,9 +152,9 @@ void change_protection_for_host(FaultBoard& board, const PageTable& page_table) 
 std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
   const unsigned first = next_.load(std::memory_order_relaxed);
-  // One pass over the slots may miss the fault of this notification: another handler takes a slot
-  // that lies ahead, and the slot of its own notification is posted behind. The limit is for a
-  // device that notifies and posts nothing.
+  // One pass over the slots may find no fault, although there is one for each notification: another
+  // handler takes a fault ahead of this one, and the fault that is left is posted in a slot behind.
+  // The limit is for a device that notifies and posts nothing.
   constexpr unsigned looks_max = 64;
   for (unsigned turn = 0; turn < looks_max * FaultBoard::slots_max; ++turn) {
     const unsigned i = (first + turn) % FaultBoard::slots_max;
@@ -203,7 +203,7 @@ int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access, HugeEntri
 
 int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access,
                         HugeEntries entries) {
-  // Without this check, each request to an ended process would wait until the next look.
+  // Without this check, each request to an ended process would wait once for an answer.
   if (has_ended_.load(std::memory_order_relaxed)) return ESRCH;
   slot.change_start = address;
   slot.change_bytes = bytes;

@@ -13,7 +13,7 @@ class HoleFiller {
  public:
   virtual ~HoleFiller() = default;
   // Puts copies of the pages at `source` into the file, without mapping them at any processor.
-  // Requires: it holds none there.
+  // Requires: the file holds no page in the span.
   [[nodiscard]] virtual OpResult fill(PageSpan span, const std::byte* source) = 0;
   // Fills the span with zero pages.
   [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;

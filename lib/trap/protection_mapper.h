@@ -64,7 +64,7 @@ class ProtectionMapper final : public Mapper {
   void count_others(std::uint64_t changes);
 
  private:
-  // The unit in which pages are treated alike, because mappings are short.
+  // The unit in which pages are treated alike, because the process has few mappings left.
   enum Shortage : unsigned {
     none,  // single pages
     regions,

@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-// All addresses are claimed: pages may be placed anywhere later.
+// All addresses are claimed, because managed variables may lie anywhere (pages/arena_layout.h).
 constexpr std::uintptr_t claim_end = ~std::uintptr_t{0};
 
 // Twice the stack that a resolution in the accessing thread takes. Alternate stacks may be as small

@@ -21,10 +21,10 @@ namespace wherry::impl {
 // ---- In the host
 
 // From now on a thread of the host that gets `signal` for an access to a page of the layout
-// resolves the fault itself, where resolve_host_faults_by() has set a way to, or else posts the
-// fault and waits for the answer. Returns the source of these faults. `layout` must outlive the
-// time until release_host_faults(). Called by the thread that starts the library. Throws
-// std::system_error.
+// resolves the fault itself, by the resolver that resolve_host_faults_by() has set. If there is
+// none, or it cannot, the thread posts the fault and waits for the answer. Returns the source of
+// the posted faults. `layout` must live until release_host_faults(). Called by the thread that
+// starts the library. Throws std::system_error.
 std::shared_ptr<const FaultSource> catch_host_faults(const ArenaLayout& layout,
                                                      AccessSignal signal);
 // Requires: catch_host_faults() was called.

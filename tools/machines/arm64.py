@@ -34,11 +34,11 @@ NEW_KERNEL = ("trixie", "6.12.", "userfaultfd")
 OLD_KERNEL = ("bookworm", "6.1.", "mprotect")
 
 # Besides the tests of kernels.py: tests of registers and instructions, and of what processes share.
-# Each with the cases of the short form; if empty, all.
+# Each with a pattern of the cases that the short form runs; if empty, all.
 MORE_TESTS = [
     ("os/access_faults_test", ""),
     ("os/process_test", ""),
-    ("trap/fault_board_test", "a slot that is filled again*"),  # the other takes minutes
+    ("trap/fault_board_test", "a slot that is filled again*"),  # the other case takes minutes
     ("memory/capacity_test", ""),
     ("memory/offer_board_test", ""),
     ("devices/launch_board_test", ""),
@@ -72,7 +72,7 @@ NEEDED = [("mmdebstrap", "mmdebstrap"), ("qemu-system-aarch64", "qemu-system-arm
 
 INSTALL_LIMIT_S = 3600
 BUILD_LIMIT_S = 2 * 3600
-# Limits of one program, and of all: they take several times as long as in an emulated PC.
+# Limits of one program, and of all: programs take several times as long as in an emulated PC.
 PROGRAM_LIMIT_S = {True: 180, False: 1200}
 MACHINE_LIMIT_S = {True: 1200, False: 4 * 3600}
 # All instructions of arm64 that QEMU knows; pointer authentication as QEMU computes it fastest.
@@ -154,9 +154,9 @@ class Root:
 
 
 class Build(kernels.Build):
-    """The build folder in the root folder. This machine's Meson may be older than the one that
-    made the folder, so that one's files are read. Arguments and environment of programs have
-    paths of the emulated machine, which are those below the root folder."""
+    """The build folder in the root folder. Its meson-info files are read, because this machine's
+    Meson may be older than the one that made the folder. Arguments and environment of programs
+    have paths of the emulated machine, which are those below the root folder."""
 
     def __init__(self, root):
         self.root = root

@@ -12,8 +12,9 @@ class Unavailable(Exception):
 
 
 class Attempt:
-    """name: the machine's. cache: a folder for what later calls use again. quick: the short form.
-    build: the build folder whose programs are to be run, or None for those of a clean clone."""
+    """name: the machine's. cache: a folder for what later calls use again. quick: whether to run
+    the short form. build: the build folder whose programs are to be run, or None for those of a
+    clean clone."""
 
     def __init__(self, name, cache, quick, build):
         self.name, self.cache, self.quick, self.build = name, cache, quick, build

@@ -286,7 +286,7 @@ def boot(machine, image, folder, mark, limit, start_limit):
 
 
 def results(output, mark):
-    """The programs that ended, and what followed the last."""
+    """The programs that ended, and the output after the end of the last of them."""
     pieces = re.split(f"{mark} at ([\\d.]+)\n(.*?){mark} ends (\\d+) at ([\\d.]+)\n", output,
                       flags=re.DOTALL)
     *groups, rest = pieces
@@ -299,8 +299,8 @@ def run(machine, commands, files, environment, limit, folder, starts=STARTS,
         start_limit=START_LIMIT):
     """Runs the commands in turn, also after one has failed, and gives an Outcome. files: what the
     programs start, load or read, besides their libraries. limit: the seconds that all of them may
-    take. folder: where there is room, for the time of the call: /tmp may be memory. A machine that
-    does not start within start_limit is started again."""
+    take. folder: for large temporary files, because /tmp may be memory. A machine that does not
+    start within start_limit is started again."""
     with tempfile.TemporaryDirectory(prefix="run-", dir=folder) as name:
         place = pathlib.Path(name)
         mark = f"guest-{secrets.token_hex(8)}"

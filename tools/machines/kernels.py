@@ -32,13 +32,14 @@ NAMES = tuple(KERNELS)
 
 SKIPPED = 77
 SORT = "/usr/bin/sort"
-# Limits of one program, and of all, in seconds, on emulated CPUs; those below may be busy.
+# Limits of one program, and of all, in seconds. True: the short form. The CPUs are emulated, and
+# other programs may use this machine's CPUs meanwhile.
 PROGRAM_LIMIT = {True: 120, False: 1800}
 MACHINE_LIMIT = {True: 900, False: 4 * 3600}
 # Seconds in which a machine with KVM starts and ends.
 KVM_LIMIT = 20
 
-# WHERRY_TEST_SCALE in the long form of the litmus tests and of held_test, and of all others.
+# WHERRY_TEST_SCALE: of the litmus tests and of held_test in the long form, and of all others.
 LONG_SCALE = "0.05"
 SCALE = {True: "0.001", False: "0.01"}
 
@@ -55,7 +56,7 @@ QUICK_TESTS = [
     ("system/prefetch_residency_test", "a whole block is one huge page*"),
     ("system/oversubscription_test", "a block that was evicted*"),
 ]
-# These run with the mprotect trap, too, where userfaultfd is chosen.
+# Where the library chooses userfaultfd, these run once more with the mprotect trap.
 QUICK_BY_PROTECTION = [
     ("stress/litmus", "migrating pages between host and device*"),
     ("held/free_pages_test", ""),
@@ -137,7 +138,7 @@ class Build:
                     file for target in test["depends"] for file in self.made_by[target]]
 
     def targets(self, paths):
-        """The targets that make these files. Some are links to targets, and some exist already."""
+        """The targets that make these files. A file may be a link to one, or exist already."""
         made = [file for files in self.made_by.values() for file in files]
         return sorted({os.path.relpath(file, self.folder) for path in map(str, paths)
                        for file in made if file == path or file.startswith(f"{path}.")})

@@ -28,7 +28,7 @@ constexpr int group_limit_ms = 240'000;
 constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t usual_teardown_bytes = std::uint64_t{16} << 30;
 
-// The group that needs most has five times BenchScale::bytes resident.
+// The group of questions that needs the most memory has five times BenchScale::bytes resident.
 constexpr std::uint64_t resident_most = 5;
 
 struct Answer {
@@ -59,7 +59,7 @@ bool asks_for(const AllBenchOptions& options, const QuestionGroup& group,
          });
 }
 
-// A line that lists the possible names if one of `only` is none of them; else empty.
+// Returns a line that lists the possible names if `only` contains any other; else an empty text.
 std::string why_not(const std::vector<std::string>& only,
                     const std::vector<QuestionGroup>& groups) {
   std::vector<std::string> names, group_names;

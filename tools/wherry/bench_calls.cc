@@ -36,7 +36,8 @@ double median_us(const Call& call) {
   return median(each) / 1e3;
 }
 
-// As median_us(), for calls that are about as short as reading the clock: times 100 at once.
+// The median in microseconds of calls that are about as short as reading the clock: times 100 at
+// once.
 template <typename Call>
 double median_of_batches_us(const Call& call) {
   constexpr int batch = 100;

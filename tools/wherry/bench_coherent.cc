@@ -75,7 +75,8 @@ double pass_ns(std::size_t bytes, const char* budget) {
   update_ns(memory.data(), bytes);
   constexpr int passes = 60;
   std::vector<double> ns;
-  // Samples stay frequent, because each shows that the host uses the device's memory.
+  // Samples do not become rarer meanwhile, because each shows that the host uses the device's
+  // memory.
   for (int pass = 0; pass < passes; ++pass) ns.push_back(update_ns(memory.data(), bytes));
   return quantile(ns, 0.25);
 }

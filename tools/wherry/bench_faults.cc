@@ -25,7 +25,7 @@ constexpr std::size_t pages = 4096;
 constexpr std::size_t bytes = pages * page;
 constexpr int runs = 5;
 
-// Nanoseconds for all pages, as microseconds for one.
+// Converts nanoseconds for all pages into microseconds for one page.
 double us_per_page(double ns) {
   return ns / 1e3 / pages;
 }
@@ -141,7 +141,7 @@ void measure_fault_latency(const BenchScale&, std::span<Figures> figures) {
   there_and_back.peer.push_back(futex_round_trip_us());
   Samples contended{{}, there_and_back.limit, there_and_back.peer};
   constexpr Contention one_page{.distance = 64, .in_turn = true};
-  // Each time that the page goes there and back it is written twice.
+  // In one round trip of the page, each of the two sides writes once: two writes.
   for (int run = 0; run < 3; ++run)
     contended.value.push_back(2e6 / contend(memory, one_page, -1, 0).writes_per_s);
   figures[0] = to_host.medians();

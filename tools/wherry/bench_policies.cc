@@ -99,7 +99,7 @@ std::variant<PolicyRow, std::string> measure(const Workload& workload,
       progress.show(fmt::format("{} under {}: round {} of {}", workload.name, policies[i],
                                 round + 1, options.rounds));
       Result result;
-      // A policy lasts as long as its process.
+      // Each run needs its own process, because a process cannot change its policy.
       const std::string wrong = run_apart(result, [&](Result& its) {
         detail::check(wherrySetPolicy(policies[i].c_str()), "wherrySetPolicy");
         its = run(workload, options.seed);

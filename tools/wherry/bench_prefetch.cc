@@ -205,8 +205,8 @@ class PrefetchBench {
       managed_array<std::uint64_t> fresh(latency_samples * region_words);
       sample_faults(fresh.span(), idle, [] { return true; });
     }
-    // As much as the device can hold beside the data, at most four times the data: then the
-    // prefetch lasts longer than the faults.
+    // Prefetches as much as the device can hold beside the data, at most four times the data, so
+    // that the prefetch lasts longer than the faults that are timed during it.
     const std::uint64_t most = std::min<std::uint64_t>(4 * options_.bytes, device_.free_memory());
     managed_array<std::uint64_t> large(most / region_words / sizeof(std::uint64_t) * region_words);
     touch_on_host(large.span());

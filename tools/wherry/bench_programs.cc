@@ -90,7 +90,7 @@ bool is_result(const Program& program, const std::string& line) {
          });
 }
 
-// Sums the program's results; without figures and spaces if it prints figures.
+// Returns a checksum of the program's results, without digits and spaces if these differ each time.
 std::uint64_t checksum_of(const Program& program, const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   Checksum checksum;

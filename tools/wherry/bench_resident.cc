@@ -29,8 +29,9 @@ enum Kind : std::size_t {
 };
 using Speeds = std::array<ResidentSpeed, kinds>;
 
-// Runs on the host or on a device, and takes plain memory from the calling process. Returns
-// medians. The kinds take turns, so that other load affects all of them.
+// Measures the processor on which it is called, the host or a device. The plain memory is that of
+// the calling process. Returns medians. The kinds of memory take turns, so that other load affects
+// all of them.
 Speeds measure_speeds(std::byte* faulted, std::byte* prefetched, std::size_t bytes) {
   PlainMemory huge(bytes, PlainMemory::Pages::huge), small(bytes, PlainMemory::Pages::small);
   const std::array<std::byte*, kinds> memory{huge.data(), small.data(), faulted, prefetched};

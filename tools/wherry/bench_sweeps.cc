@@ -199,7 +199,7 @@ void measure_evictions(const BenchScale& scale, std::span<Figures> figures) {
   const CopyBuffers copy(half);
   const runtime library;
   const stream in(library.device(0));
-  // Each of the two fills the device, so that one has to leave before the other can come.
+  // Each of the two arrays fills the device: before one is prefetched, the other must be evicted.
   managed_array<std::uint64_t> both[] = {managed_words(half), managed_words(half)};
   for (auto& words : both) touch_on_host(words.span());
   prefetch_and_wait(both[1].span(), in.device(), in);
@@ -208,7 +208,7 @@ void measure_evictions(const BenchScale& scale, std::span<Figures> figures) {
   for (int run = -2; run < 2 * runs; ++run) {
     auto& words = both[static_cast<std::size_t>(run + 2) % 2];
     rates.value.push_back(bytes / ns_of([&] { prefetch_and_wait(words.span(), in.device(), in); }));
-    // Two copies for each byte: one leaves, the other comes.
+    // Two copies for each byte that is prefetched: another byte is evicted for it.
     rates.limit.push_back(bytes / 2 / copy.ns(threads));
     rates.peer.push_back(bytes / 2 / copy.ns(1));
     if (run < 0) rates = {};

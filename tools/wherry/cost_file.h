@@ -1,5 +1,5 @@
-// The cost file of this machine: `wherry calibrate` writes it, and `wherry replay` reads it.
-// kept_file.h writes it.
+// The cost file of this machine: `wherry calibrate` writes it (with save_kept() of kept_file.h),
+// and `wherry replay` reads it.
 #pragma once
 
 #include <string>

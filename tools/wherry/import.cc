@@ -57,10 +57,11 @@ std::string assign(importing::Accesses& accesses, const ImportOptions& options) 
   return {};
 }
 
-// Writes the trace beside the file of this name, which it then replaces. Returns 0 or an errno.
+// Writes the trace to a new file, which then replaces the file at `path`. Returns 0 or an errno.
 int write(importing::Accesses& accesses, const importing::ImportedMachine& machine,
           const std::string& path, importing::ImportedCounts& counts) {
-  // Then a write beyond the size limit returns an error and does not end the program.
+  // Without this signal, a write beyond the size limit returns an error and does not end the
+  // program.
   ::signal(SIGXFSZ, SIG_IGN);
   impl::NewFile made;
   if (const int error = impl::create_beside(path, made)) return error;

@@ -19,7 +19,8 @@ struct MemoryActivity {
   std::uint64_t moved_bytes = 0;  // that came to a pool, as moves or copies
   std::uint64_t evicted_bytes = 0;
 
-  // What the program waited for: the bytes that came or were evicted, and a page for each fault.
+  // A measure, in bytes, of what the program waited for: the bytes that came or were evicted, and a
+  // page for each fault.
   std::uint64_t weight() const;
 };
 

@@ -77,7 +77,8 @@ std::string program_of(pid_t pid) {
   return printable(name);
 }
 
-// Copies from a memory file of another process with read(2): then the file's holes take no memory.
+// Copies from a memory file of another process with read(2), because accesses through a mapping
+// would allocate memory for the file's holes.
 template <typename Value, std::size_t Count>
 bool read_values(const Fd& file, std::uint64_t offset, std::span<Value, Count> values) {
   return impl::read_at(file.get(), offset, std::as_writable_bytes(values)) ==

@@ -69,7 +69,8 @@ std::optional<ProgramTrace> ProgramTrace::begin(const std::string& file,
   const auto named = impl::trace_file_name(file, 0, 0);
   if (const auto* wrong = std::get_if<impl::TraceNameError>(&named)) return refuse(wrong->message);
   const std::string pattern = absolute_pattern(file);
-  // If the pattern contains %p, this file is not the program's, but in the same folder.
+  // If the pattern contains %p, the process id, the program's trace will have another name. A file
+  // with the name for this process shows whether the folder can be written to.
   const std::string trial = name_for(pattern, ::getpid());
   if (const int error = try_create_in_place_of(trial))
     return refuse(error == EINVAL ? "it is no regular file" : std::strerror(error));

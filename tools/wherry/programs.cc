@@ -76,7 +76,7 @@ PRAGMA integrity_check;
 )");
 }
 
-// Instances of containers whose elements have different types.
+// Writes a C++ file that instantiates containers and algorithms for twelve types.
 void write_templates(const fs::path& folder) {
   std::string text =
       "#include <algorithm>\n#include <map>\n#include <regex>\n#include <string>\n"

@@ -49,7 +49,7 @@ void pass_on_signals() {
   }
 }
 
-// To be called in the child, which becomes the program.
+// Undoes pass_on_signals(). To be called in the forked child before it becomes the program.
 void pass_on_no_signals() {
   for (const int signal : passed_on) {
     struct sigaction action {};
@@ -85,7 +85,7 @@ class NoticedChildren {
     usual.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &usual, &before_);
   }
-  // To be called in the child.
+  // Restores the setting from before. To be called in the forked child.
   void restore() const { ::sigaction(SIGCHLD, &before_, nullptr); }
 
  private:

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t bar_cells = 10;
 constexpr std::size_t label_bytes_min = 12;
 constexpr std::size_t label_bytes_max = 48;
-// The width of a row of the table of memory beside its label.
+// The width of a row of the table of memory without its label.
 constexpr std::size_t figures_bytes = 52;
 
 const char* kind_name(impl::ShownKind kind) {
@@ -87,7 +87,7 @@ std::string pool_line(const std::string& name, const PoolStatus& pool, const Rat
   return text;
 }
 
-// Returns nullopt if no page was held.
+// Returns nullopt if no page had to stay because a system call or another process held it.
 std::optional<std::string> held_line(const ProgramStatus& before, const ProgramStatus& now,
                                      double seconds) {
   std::string pools;

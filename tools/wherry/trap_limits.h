@@ -8,7 +8,7 @@
 
 namespace wherry::tool {
 
-// One line each, to follow "cannot". None for a userfaultfd that also serves system calls.
+// One line per limit, to follow "cannot". None for a userfaultfd that also serves system calls.
 std::vector<std::string> limits_of(const impl::TrapChoice& choice);
 
 }  // namespace wherry::tool

@@ -27,7 +27,8 @@ struct CallConfiguration {
   cudaStream_t stream = nullptr;
 };
 
-// A stack, because computing a kernel's arguments may launch other kernels.
+// The configurations that were pushed and not yet popped: a stack, because computing a kernel's
+// arguments may launch other kernels.
 std::vector<CallConfiguration>& configurations() {
   thread_local std::vector<CallConfiguration> stack;
   return stack;
@@ -37,8 +38,8 @@ RegisteredCode& code() {
   return RegisteredCode::of_process();
 }
 
-// Returns managed memory; without space, ordinary memory, because the program does not check for an
-// error.
+// Returns managed memory, or ordinary memory if there is none, because the program does not check
+// for an error.
 void* allocate_managed(std::size_t bytes) {
   CUdeviceptr memory = 0;
   CUresult result = bind_context();
@@ -120,7 +121,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* gridDim, dim3* blockDim, size_t* sh
   return cudaSuccess;
 }
 
-// The stub of a registered kernel serves as its handle. Each launch with it is refused.
+// The stub of a registered kernel serves as its handle. Each launch with it is refused, because the
+// kernel's code is for GPUs.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
   if (!code().find_kernel(entryFuncAddr)) return cudaGetKernel(kernelPtr, entryFuncAddr);
   *kernelPtr = reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(entryFuncAddr));

@@ -40,9 +40,10 @@ cudaError_t finish(CUresult result, const char* call = __builtin_FUNCTION());
 // Like finish(), but stores `error` in place of the error with the result's number.
 cudaError_t finish_instead(CUresult result, cudaError_t error,
                            const char* call = __builtin_FUNCTION());
-// cudaErrorInvalidMemcpyDirection: no value of cudaMemcpyKind, or one that the call does not take.
+// Returns cudaErrorInvalidMemcpyDirection, for a kind that is no value of cudaMemcpyKind or that
+// the call does not accept.
 cudaError_t refuse_kind(cudaMemcpyKind kind, const char* call = __builtin_FUNCTION());
-// cudaErrorNotSupported: the parameters of a copy name an array.
+// Returns cudaErrorNotSupported, for parameters of a copy that name an array.
 cudaError_t refuse_array(const char* call = __builtin_FUNCTION());
 
 // Calls body(), which returns a CUresult, after starting the library. `call`: see
@@ -57,7 +58,7 @@ template <typename Body>
 cudaError_t with_library(const Body& body, const char* call = __builtin_FUNCTION()) {
   return with_library(call, body);
 }
-// Like with_library(), with a current context.
+// Like with_library(), but also gives the thread a current context before it calls body().
 template <typename Body>
 cudaError_t with_context(const char* call, const Body& body) {
   begin_call();

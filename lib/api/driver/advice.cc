@@ -40,8 +40,8 @@ bool needs_location(AdviceKind kind) {
          kind == AdviceKind::unset_accessed_by;
 }
 
-// Finds the location in the old signature, a number. A device that does not exist has an error code
-// of its own.
+// Finds the location that the old signature of cuMemAdvise passes as a number. A device that does
+// not exist has an error code of its own.
 CUresult find_location(const Runtime& runtime, AdviceKind kind, CUdevice device,
                        Location& location) {
   if (!needs_location(kind)) return CUDA_SUCCESS;
@@ -51,13 +51,14 @@ CUresult find_location(const Runtime& runtime, AdviceKind kind, CUdevice device,
   return CUDA_SUCCESS;
 }
 
-// Finds the location in the new signature. Its type must be valid even if the advice needs none.
+// Finds the location that the new signature passes as a CUmemLocation. Its type must be valid even
+// if the advice needs none.
 CUresult find_location(const Runtime& runtime, AdviceKind kind, CUmemLocation named,
                        Location& location) {
   const auto found = to_location(named);
   if (!found) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);
   location = settled(runtime, *found);
-  // Accessed-by advice is about mappings, which belong to a processor; a node is none.
+  // Accessed-by advice is about mappings, which belong to a processor; a NUMA node is no processor.
   const bool fits = kind == AdviceKind::set_preferred || location.kind != Location::Kind::host_node;
   return !needs_location(kind) || (exists(runtime, location) && fits)
              ? CUDA_SUCCESS

@@ -18,7 +18,8 @@ CUresult destroy(CUevent handle, const char* call = __builtin_FUNCTION()) {
   });
 }
 
-// Makes the event stand for a moment of the capture. Waits for it add no node.
+// Makes the event stand for the nodes that the stream's next node would depend on. Recording it and
+// waiting for it add no node.
 CUresult record_captured(Driver& driver, CudaEvent& event, const StreamHandle& stream) {
   auto moment = driver.captures().moment(stream);
   if (!moment)
@@ -75,7 +76,8 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
   });
 }
 
-// The status of the work, of this program or another, that a shared event stands for.
+// Returns the result for the status of the work (of this program or another one) that a shared
+// event stands for.
 CUresult refuse_shared(WorkStatus status) {
   if (status == WorkStatus::ok) return CUDA_SUCCESS;
   return fail(to_result(status),

@@ -24,7 +24,7 @@ CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigne
   });
 }
 
-// For an event's handle, an unknown offer has another error code than for a memory handle.
+// If an event's handle names nothing, the error code is another one than for a memory handle.
 CUresult as_of_event(CUresult found) {
   return found == CUDA_ERROR_INVALID_VALUE ? fail_instead(found, CUDA_ERROR_MAP_FAILED) : found;
 }

@@ -48,7 +48,8 @@ bool is_attribute(CUpointer_attribute attribute) {
          attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
 }
 
-// The tokens name the allocation: its number, and an address in it that their user adds.
+// The token is the allocation's number. A third party names bytes by the token and an address in
+// the allocation (wherryGetP2PPages).
 CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
   tokens.vaSpaceToken = token_of(record);
@@ -148,7 +149,8 @@ CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const 
   return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
 }
 
-// Mapped memory has the same address for all processors, but none for one without access.
+// Mapped memory has the same address for all processors that have access, and no address for
+// others.
 CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
   const bool is_reached = access != Access::none;
   answer.quantity(is_reached ? address : 0);

@@ -159,7 +159,7 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument,
       call_in_order(driver, stream, [&driver, record = *record] { driver.offers().free(record); });
       return CUDA_SUCCESS;
     }
-    // Done before another allocation can get the memory.
+    // Otherwise other processes could open the memory after another allocation has got it.
     driver.offers().withdraw(*record);
     if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;
     // The context has failed: its own work no longer runs, but other contexts' work may use the

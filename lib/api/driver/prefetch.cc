@@ -18,7 +18,7 @@ using PrefetchKind = PrefetchRequest::Kind;
 
 // ---- destinations
 
-// Finds the destination in the old signature: a number.
+// Finds the destination that the old signature of cuMemPrefetchAsync passes as a number.
 CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to) {
   if (device != CU_DEVICE_CPU && !is_device(runtime, device))
     return refuse_device(runtime, device, /*or_host=*/true);
@@ -26,8 +26,8 @@ CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to)
   return CUDA_SUCCESS;
 }
 
-// Finds the destination in the new signature. Only in this function has a device that does not
-// exist an error code of its own; a node has none.
+// Finds the destination that the new signature passes as a CUmemLocation. Unlike in advice and in
+// batches, a device that does not exist has an error code of its own; a node has not.
 CUresult find_destination(const Runtime& runtime, CUmemLocation named, Location& to) {
   const auto location = to_location(named);
   if (!location) return refuse_location(runtime, named, CUDA_ERROR_INVALID_VALUE);

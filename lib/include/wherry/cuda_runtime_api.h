@@ -141,7 +141,7 @@ extern "C" {
 
 /* ---- Errors: these four do not start the library, and work in every thread at any time ---- */
 
-/* Returns the calling thread's last error and clears it; cudaSuccess if there was none since. */
+/* Returns the calling thread's last error and clears it; cudaSuccess if there is none. */
 cudaError_t CUDARTAPI cudaGetLastError(void);
 
 /* Returns the calling thread's last error without clearing it. */

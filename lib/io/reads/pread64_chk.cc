@@ -7,7 +7,7 @@ ssize_t io_pread64_chk(int, void*, std::size_t, off64_t, std::size_t)
 
 ssize_t io_pread64_chk(int fd, void* buffer, std::size_t bytes, off64_t offset, std::size_t size) {
   if (bytes <= size) return read_bytes_at<"pread64">(fd, buffer, bytes, offset);
-  // Too small: the real function ends the program.
+  // The buffer is too small: the real function ends the program.
   return Real<"__pread64_chk", ssize_t(int, void*, std::size_t, off64_t, std::size_t)>::get()(
       fd, buffer, bytes, offset, size);
 }

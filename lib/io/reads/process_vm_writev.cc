@@ -1,5 +1,6 @@
-// For a program that writes to its own memory: Linux holds the destination's pages during the call,
-// and what it writes to a page after the page has moved is lost.
+// process_vm_writev() to the program's own managed memory goes through private memory
+// (own_pieces.h): Linux holds the destination's pages during the call, and what it writes to a page
+// after the page has moved is lost.
 #include <unistd.h>
 
 #include <algorithm>

@@ -37,7 +37,7 @@ struct LastFailure {
   bool has_reason = false;      // the fields below are the reason of this failure
   // The code that the fields below explain, in the call under way; CUDA_SUCCESS: they explain none.
   int explained = CUDA_SUCCESS;
-  // The code with which a C function failed that the call under way has called; else CUDA_SUCCESS.
+  // The code of a C function that the call under way has called and that failed; else CUDA_SUCCESS.
   int ended = CUDA_SUCCESS;
   RenderReason render = nullptr;  // null: the reason is text
   const char* format = nullptr;

@@ -40,8 +40,8 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
 
 void FileWindow::hide() {
   if (shown_.empty()) return;
-  // If Linux has no memory for this call, the old part stays mapped. It does no harm, unless Linux
-  // merges pages there in the background.
+  // If Linux has no memory for this call, the old part stays mapped. That does harm only if Linux
+  // merges pages there in the background, which madvise() forbids.
   if (::mmap(shown_.data(), shown_.size(), PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
     (void)::madvise(shown_.data(), shown_.size(), MADV_NOHUGEPAGE);

@@ -57,7 +57,7 @@ class Trial {
     if (const int error = create_first_page()) return not_tried("creating a page", error);
     const int refused = merge();
     if (!has_holes(fd_)) return {Found::filled};
-    // Linux may still fill the holes in the background if it was only busy.
+    // Linux did not refuse because of the holes: it may only have been busy, and fill them later.
     if (refused == 0 || refused == EAGAIN) return not_tried("merging pages", EAGAIN);
     lift_guard();
     const int unguarded = merge();

@@ -13,7 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// How many taken names are tolerated, of processes that use them now or died before the rename.
+// How often a step is tried. A temporary name may be taken by a process that uses it now, or that
+// died before the rename; the target may be replaced by another process meanwhile.
 constexpr int attempts_max = 16;
 
 int rename_to_target(const NewFile& made) {

@@ -33,8 +33,8 @@ struct NewFile {
 [[nodiscard]] int append_all(const Fd& file, std::span<const std::byte> bytes,
                              std::uint64_t& appended);
 
-// Makes a file of `bytes` bytes one byte longer, which takes no space on the disk, or a byte
-// shorter if it may not grow. Returns 0 or an errno.
+// Makes a file of `bytes` bytes end within a record: one byte longer, which takes no space on the
+// disk, or a byte shorter if it may not grow. Returns 0 or an errno.
 [[nodiscard]] int change_end(const Fd& file, std::uint64_t bytes);
 
 }  // namespace wherry::impl

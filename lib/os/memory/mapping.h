@@ -115,10 +115,10 @@ enum class HugeEntries : std::uint32_t {
   // By one entry, for a huge page of the file.
   entered,
 };
-// Changes access to part of a view that no userfaultfd tracks. Huge entries are forbidden before
-// the call returns, so the file may lose pages there afterwards. `entered` needs 2 MiB of which the
-// file holds all pages until huge entries are forbidden, and access to write. `page_table` is this
-// process's. Returns 0 or an errno. ENOMEM: the process has as many mappings as it may have, and a
+// Changes access to part of a view that no userfaultfd tracks. `forbidden` takes effect before the
+// call returns, so the file may lose pages there afterwards. `entered` requires 2 MiB, access to
+// write, and that the file holds all of these pages until huge entries are forbidden. `page_table`
+// is this process's. Returns 0 or an errno. ENOMEM: the process has its maximum of mappings, and a
 // part of the change may have been made. EBUSY: the file has no huge page there; access was given,
 // and huge entries are forbidden. Async-signal-safe.
 [[nodiscard]] int change_view_access(std::uintptr_t start, std::size_t bytes, Access access,

@@ -55,8 +55,8 @@ std::vector<int> allowed_cpus();
 [[nodiscard]] int bind_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
 // Prefers `nodes` for pages that are created from now on in this range of a shared file; other
-// nodes are used when these are full. Linux before 5.15 prefers only the first node. Returns as
-// bind_shared().
+// nodes are used when these are full. Linux before 5.15 prefers only the first node. Returns 0 or
+// an errno, and 0 where bind_shared() does.
 [[nodiscard]] int prefer_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
 // Moves pages that this process maps to a node, if Linux can. Pages that other processes also

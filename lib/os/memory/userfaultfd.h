@@ -59,11 +59,11 @@ struct FaultMessage {
 
 class Userfaultfd {
  public:
-  // Creates one for the calling process: closed on exec, non-blocking. Throws std::system_error.
+  // Creates a userfaultfd of this process, closed on exec, non-blocking. Throws std::system_error.
   // Requires: permissions() reports that Linux permits it (os/process/permissions.h), because
   // a seccomp filter may kill the caller.
   static Fd create(UffdAccess access);
-  // Creates one without exceptions. Returns a descriptor, or -1 with errno set.
+  // Creates a userfaultfd without exceptions. Returns a descriptor, or -1 with errno set.
   static int try_create(UffdAccess access);
   // Performs only the handshake on a fresh descriptor. Returns 0 and sets `offered` to the features
   // that Linux has, or returns an errno: EINVAL if a required feature is missing.

@@ -14,7 +14,7 @@ const std::uint32_t* current_cpu_word() {
   const auto* area = reinterpret_cast<const struct rseq*>(
       static_cast<const std::byte*>(__builtin_thread_pointer()) + __rseq_offset);
   const std::uint32_t* word = &area->cpu_id;
-  // The C library registers each thread by itself, and Linux may have refused this one.
+  // The C library registers an rseq area for each thread. Linux may have refused this thread's.
   return read_cpu(word) >= 0 ? word : nullptr;
 #else
   return nullptr;

@@ -1,9 +1,9 @@
 // A lock for what threads hold for long, such as a block's state during a copy of 2 MiB.
 //
 // A thread that unlocks a std::mutex and locks it again at once comes before the threads that
-// sleep, because Linux takes 10 to 60 us to wake one of them. A handler could so wait for 30 s,
-// until its thread got a signal (docs/decisions/moving-pages.md). Here a thread that has waited
-// for 2 ms is overdue: as long as there are such threads, only they get the lock.
+// sleep, because Linux takes 10 to 60 us to wake one of them. So a fault handler could wait for
+// 30 s, until the faulting thread got a signal (docs/decisions/moving-pages.md). Here a thread that
+// has waited for 2 ms is overdue: as long as there are such threads, only they get the lock.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class FairLock {
   std::atomic<std::uint32_t> turns_{0};    // changes when an overdue waiter shall look again
 };
 
-// Its order takes no memory, because there are very many of these.
+// A mutex with its lock order in its type, where it takes no memory: there are very many of these.
 template <LockOrder order>
 using FairMutexOf = BasicMutex<FixedOrder<order>, FairLock>;
 

@@ -111,7 +111,7 @@ Permissions try_permissions() {
   for (; attempt.next < request_count; ++attempt.next) {
     const HelperEnd end = call_in_helper(0, try_the_rest, &attempt);
     if (end.start_error != 0) {
-      // A device process could not start either.
+      // No probing process can start, and so no device process either: nothing more is tried.
       for (std::size_t i = attempt.next; i < request_count; ++i)
         attempt.found.answers[i] = {Verdict::not_tried, end.start_error};
       break;

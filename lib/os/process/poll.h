@@ -24,9 +24,10 @@ int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns)
 // Creates a pipe, closed on exec: the read end and the write end. Throws std::system_error.
 std::pair<Fd, Fd> make_pipe();
 
-// Creates a non-blocking eventfd. A drain takes all signals. Throws std::system_error.
+// Creates a non-blocking eventfd. A call of drain_eventfd() takes all of its signals. Throws
+// std::system_error.
 Fd make_eventfd();
-// Creates an eventfd of which a drain takes only one signal.
+// Creates an eventfd of which a call of drain_eventfd() takes only one signal.
 Fd make_semaphore();
 void signal_eventfd(const Fd& eventfd);
 // Takes pending signals, or a timer's expiries, and returns their number; 0 if there are none.

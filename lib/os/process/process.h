@@ -23,8 +23,8 @@ enum class SpawnMethod {
   sibling,
   orphan,  // fork() in an intermediate process; init adopts the result
   // A bare clone while other threads run, used where this process would adopt the orphan. Another
-  // thread may hold a lock of malloc or stdio, which then stays locked in the new process. The new
-  // process may hang at any such call, and must not access the C library's list of thread stacks.
+  // thread may hold a lock of malloc or stdio, which stays locked in the new process. That may hang
+  // in any call of malloc or stdio, and must not access the C library's list of thread stacks.
   risky_clone,
 };
 SpawnMethod choose_spawn_method();

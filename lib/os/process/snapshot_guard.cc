@@ -62,7 +62,7 @@ bool may_write_anywhere(std::string_view path) {
   return is_one_of({"ld-linux", "libstdc++.so", "libgcc_s.so", "libc++"}, path);
 }
 
-// A compiler or C library that is installed in a folder of its own brings these along.
+// Libraries of compilers and of the C library, which may be installed outside the system's folders.
 bool is_of_toolchain(std::string_view path) {
   return may_write_anywhere(path) ||
          is_one_of({"libc.so", "libm.so", "libpthread.so", "libgomp.so", "libomp.so", "libiomp5.so",

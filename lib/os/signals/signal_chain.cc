@@ -391,10 +391,10 @@ bool has_our_handler(int signal) {
 
 }  // namespace
 
-// Before a child of vfork() executes a program it resets the signals that have handlers. Without
-// this file's handler its faults would end it. So while it has that handler it is shown the
-// application's action, and if that is the default one, a reset to it changes nothing. Its other
-// requests go to Linux, and are not recorded for the parent.
+// A child of vfork() resets the signals that have handlers before it executes a program. Without
+// this file's handler, the child's faults until then would end it. So while the child has that
+// handler, it is shown the application's action. If that is the default one, a reset to the default
+// changes nothing. Other requests of the child go to Linux, and are not recorded for the parent.
 bool is_remembered(int signal) {
   if (!signals_are_taken() || find_taken(signal) == nullptr) return false;
   return !is_child_of_vfork() || has_our_handler(signal);

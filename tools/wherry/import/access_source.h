@@ -39,7 +39,7 @@ struct Accesses {
 using SourceResult = std::variant<Accesses, tool::TextError>;
 
 struct SourceSettings {
-  // The size of an access without a number of bytes: a power of two of pages.
+  // The bytes of an access for which the file gives no size: a power of two, from 4 KiB to 2 MiB.
   std::uint64_t page_bytes = 0;
   int devices_max = 0;  // the file may name no more devices
 };
@@ -47,7 +47,7 @@ struct SourceSettings {
 // Reads the stream up to its end. Throws std::bad_alloc.
 using ReadAccesses = SourceResult (*)(std::FILE* stream, const SourceSettings& settings);
 
-// What read() returns, or the line at which it has thrown tool::MalformedText.
+// Returns what read() returns, or the error that read() has thrown as tool::MalformedText.
 template <typename Read>
 SourceResult unless_malformed(const Read& read) {
   try {

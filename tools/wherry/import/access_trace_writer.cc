@@ -21,8 +21,8 @@ using impl::Processor;
 using impl::TraceBytes;
 using impl::TraceEvent;
 
-// Recording begins at this time, because other tools' times begin anywhere. Not 0, which means that
-// there is no time.
+// The trace begins at this made-up time, because other tools' times begin anywhere. Not 0, which
+// means that there is no time.
 constexpr std::uint64_t start_ns = 1'000'000'000;
 // The first access is later, because a replay does not count what ends when recording begins.
 constexpr std::uint64_t first_ns = start_ns + 1000;

@@ -1,8 +1,8 @@
 // Writes accesses as a trace (trace/trace_chunks.h) that `wherry trace` and `wherry replay` read.
 //
 // Each page of an access becomes a fault of the processor, without a duration: only a replay knows
-// which accesses fault under its policy. Besides, the trace has what happens to a page that no
-// policy moves: it is created where it is accessed first, and other processors map it there.
+// which accesses fault under its policy. The trace also has the events of a run in which no page
+// moves: a page is created where it is accessed first, and other processors map it there.
 #pragma once
 
 #include <cstdint>

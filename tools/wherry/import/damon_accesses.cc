@@ -118,7 +118,8 @@ class DamonReader {
   void add(std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t page = settings_.page_bytes;
     const std::uint64_t first = begin / page, last = (end - 1) / page;
-    // Takes multiples of the stride, so that snapshots with other regions have the same pages.
+    // Takes page numbers that are multiples of the stride, so that two snapshots with different
+    // regions have the same pages.
     const std::uint64_t stride = std::bit_ceil((last - first) / damon_pages_max + 1);
     const std::uint64_t multiple = (first + stride - 1) / stride * stride;
     for (std::uint64_t i = multiple > last ? first : multiple; i <= last; i += stride) {

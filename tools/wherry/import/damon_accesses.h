@@ -12,9 +12,9 @@
 //     563ebaa00000-563ebaaca000 ( 808.000 KiB)           0    -1
 //     563ebadf3000-563ebafec000 (   1.973 MiB)           1    -1
 //
-// A region that was accessed becomes one access to each of up to damon_pages_max of its pages,
-// the same ones in each snapshot. The accesses of a snapshot are spread evenly over its time.
-// A target is a thread with a space of its own: its number is 1 for the first, its name is the id.
+// A region that was accessed becomes one access to each of up to damon_pages_max of its pages, the
+// same ones in each snapshot. The accesses of a snapshot are spread evenly over its time. Each
+// target becomes a thread with an address space of its own: number 1, 2, ..., named by the id.
 #pragma once
 
 #include "import/access_source.h"

@@ -1,8 +1,9 @@
 // Where the memory of imported accesses lies in a trace: in one arena, whatever its addresses were.
 //
 // Memory keeps its place within a block of 2 MiB, and its distance to memory that is at most
-// distance_max away: policies look at such neighbours. Longer gaps are cut, and so is what lies
-// between spaces, because a replay numbers blocks and a trace has one space.
+// distance_max away: policies look at such neighbours. Longer gaps are left out, because a replay
+// only numbers the blocks. Memory of several address spaces comes one after the other, because a
+// trace has only one.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ std::optional<std::uint64_t> decimal_ns(std::string_view number, std::uint64_t u
   std::uint64_t part_ns = 0, digit_ns = unit_ns;
   for (const char digit : number.substr(std::min(point + 1, number.size()))) {
     if (digit < '0' || digit > '9') return std::nullopt;
-    // Units are not always powers of ten, so a product of digit and unit is divided, not the unit.
+    // Multiplies before it divides by 10, because not every unit is a power of ten.
     part_ns += digit_ns * static_cast<std::uint64_t>(digit - '0') / 10;
     digit_ns /= 10;
   }

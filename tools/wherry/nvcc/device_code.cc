@@ -111,7 +111,8 @@ std::size_t DeviceCode::begin_of_declaration(std::size_t i) const {
 }
 
 void DeviceCode::look_at_marker(std::size_t i) {
-  // The last marker of a declaration decides what it is.
+  // A declaration may have several markers, such as __host__ __device__. In a lambda each call adds
+  // its marker; otherwise the call for the first marker looks at the whole declaration.
   DeviceFunction function;
   std::size_t at = i + 1;
   const bool is_lambda_head =
@@ -307,14 +308,14 @@ void DeviceCode::collect_names(const DeviceFunction& function, Names& names) con
   }
 }
 
-// Whether code with these names may call the function: a member by its name, others also through a
-// pointer.
+// Whether code that contains these names may call the function. A member is called by its name; for
+// other functions any use of the name counts, because it may be the address.
 bool DeviceCode::is_reached(const DeviceFunction& function, const Names& names) const {
   if (function.is_kernel) return false;
   if (!function.is_anonymous)
     return (function.in_class ? names.called : names.all).contains(function.name);
-  // A lambda, or an object of the class, is an argument whose type is a template parameter of the
-  // kernel, or has a name.
+  // No name calls this function: the code has the lambda, or an object of the class, as an argument
+  // whose type is a template parameter of the kernel, or it names the class.
   if (names.has_parameters) return true;
   if (function.is_lambda) return false;
   return function.owner.empty() || names.all.contains(function.owner);
@@ -373,7 +374,7 @@ KernelNeeds DeviceCode::needs_of_names(Names names) const {
           function.is_anonymous || std::ranges::any_of(functions_, [&](const DeviceFunction& each) {
             return each.name == function.name && each.body_open != 0;
           });
-      // A function in another file may do everything.
+      // A function that another file defines may wait, and may ask which thread runs.
       if (!is_defined) needs.waits = needs.thread_index = true;
     }
   }

@@ -15,7 +15,8 @@ std::optional<Guard> find_guard(const Tokens& tokens, const DeviceCode& code,
     if (!declaration) return std::nullopt;
     for (const Declarator& each : declaration->declarators) {
       const bool has_value = each.initializer.begin != each.initializer.end;
-      // Threads that the guard keeps out do not run the body, so its values must be pure.
+      // The guard also evaluates this value, and threads that it keeps out do not run the body. So
+      // the value must be the same at any time.
       if (!each.is_simple || (has_value && !body.is_pure(each.initializer, false)))
         return std::nullopt;
       if (has_value) {
@@ -37,13 +38,13 @@ std::optional<Guard> find_guard(const Tokens& tokens, const DeviceCode& code,
   std::size_t then = tokens.skip_directives(guard.condition.end + 1);
   if (tokens.is(then, "{")) ++then;
   guard.returns = tokens.is(then, "return") && tokens.is(then + 1, ";");
-  // No statement may follow a body in braces.
+  // The if must be the last statement, unless it only returns.
   const std::size_t end = tokens.skip_directives(body.end_of_statement(i));
   if (!guard.returns && end != kernel.body_close) return std::nullopt;
   if (guard.returns && tokens.is(end - 1, "}") && !tokens.is(then + 2, "}")) return std::nullopt;
   for (std::size_t j = i; j < end; ++j)
     if (tokens.is(j, "else") && body.end_of_statement(i) > j && !guard.returns) {
-      // An else of an inner if is harmless; one after the first statement may be the guard's own.
+      // An else inside the first statement is an inner if's; a later one may be the guard's.
       const std::size_t first = tokens.skip_directives(guard.condition.end + 1);
       if (j >= body.end_of_statement(first)) return std::nullopt;
     }

@@ -1,7 +1,7 @@
 // The condition around a kernel's body that keeps threads beyond the data out: if (i < n) {...}, or
 // if (i >= n) return;. The loop over a row of threads evaluates the condition first, and runs the
-// body without it for the threads that pass. With it compilers do not see that neighbouring threads
-// use neighbouring elements.
+// body without it for the threads that pass. With the condition in the body, compilers do not see
+// that neighbouring threads use neighbouring elements.
 #pragma once
 
 #include <cstddef>

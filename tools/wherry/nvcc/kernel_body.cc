@@ -76,7 +76,7 @@ void KernelBody::read_names() {
     parameters_.push_back(parameter);
 }
 
-// The ( or , at i is before an argument. Whether the called function may take references.
+// Whether the function that is called may take references. `i`: the ( or , before an argument.
 bool KernelBody::may_change_arguments(std::size_t i) const {
   while (i > kernel_.body_open && !tokens_.is(i, "(")) {
     if (is_one_of(tokens_.text(i), {";", "{", "}"})) return false;

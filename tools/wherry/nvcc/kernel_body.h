@@ -45,7 +45,7 @@ class KernelBody {
   // Whether the body, or its tokens [begin, end), may change the variable.
   bool is_modified(std::string_view name) const { return modified_.contains(name); }
   bool changes(std::string_view name, std::size_t begin, std::size_t end) const;
-  // Such names are not analysed.
+  // Names that the body declares twice are not analysed.
   bool is_declared_twice(const std::string& name) const;
 
   // The token after the statement at i.

@@ -58,8 +58,8 @@ class Tokens {
     std::size_t line = 1;
   };
   Place place_of(std::size_t i) const;
-  // Text to insert before the token, after other text: it begins a new line, which compilers take
-  // for the token's own line, with the token in its own column.
+  // Text to insert before the token if other text has been inserted there: it begins a new line
+  // with a # directive, so that compilers see the token at its old line and column.
   std::string new_line_for(std::size_t i) const;
 
  private:

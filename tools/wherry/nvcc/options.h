@@ -37,7 +37,7 @@ struct NvccOptions {
   std::vector<std::string> linking;        // -l, -L, -Xlinker
   std::string standard = "gnu++17";
   std::string language;   // from -x; if empty, from the file's name
-  bool optimized = true;  // kernels, which -G prevents
+  bool optimized = true;  // whether kernels are; -G prevents it
   bool shared = false;
   bool relocatable = false;
   bool verbose = false;

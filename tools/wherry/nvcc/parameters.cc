@@ -47,7 +47,8 @@ bool is_type_word(std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Whether the word can stand before a name that is all of the type.
+// Whether the word is a qualifier: if only such words precede a name, the name is the type, and the
+// parameter has none.
 bool is_only_qualifier(std::string_view word) {
   constexpr std::array words = {"const",    "volatile", "struct", "class",
                                 "typename", "enum",     "union",  "::"};

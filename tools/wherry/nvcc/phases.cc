@@ -103,7 +103,8 @@ class Splitter {
     return barrier_length(tokens_, kernel_, part.begin) == part.end - part.begin;
   }
 
-  // Remembers variables that differ between the threads of a row, and whose run is not closed yet.
+  // Remembers variables that differ between the threads of a row. close_run() has not yet put their
+  // declarations into a loop over the threads.
   void remember(const Part& statement) {
     const auto declaration = body_.read_declaration({statement.begin, statement.end - 1});
     if (!declaration) return;

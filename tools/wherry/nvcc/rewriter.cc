@@ -94,7 +94,8 @@ class Rewriter {
                                [&](const DeviceVariable& each) { return each.marker == i; });
   }
 
-  // Whether the declaration around token i has the word before its first bracket.
+  // Whether the word is one of the few tokens before or after token i, up to the next punctuation:
+  // they belong to the same declaration.
   bool is_near(std::size_t i, std::string_view word) const {
     for (std::size_t j = i; j-- > 0 && i - j < 8;) {
       if (tokens_[j].kind == Token::Kind::punctuation) break;
@@ -195,7 +196,7 @@ class Rewriter {
 
   void rewrite_launch(const Launch& launch) {
     const std::size_t last = launch.close + 2;
-    // "(" configure "(" configuration ") ? (void)0 : callee(args))"
+    // The launch becomes (configure(configuration) ? (void)0 : callee(args)).
     std::string configuration = tokens_.in_one_line(launch.open + 3, launch.close);
     edits_.insert(tokens_[launch.callee].begin,
                   fmt::format("({}configure({}) ? (void)0 : {}", ours, configuration,

@@ -118,7 +118,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   Busy& busy = busy_[touch.block];
   if (busy.until_ns > now_ns) {
     const impl::LockGuard guard(state.lock);
-    // Threads that wait for the same pages are woken together.
+    // If the fault that is being handled brings this page, its end wakes this thread, too.
     const bool comes = is_delayed(touch) && open_in(state, table, touch.write).test(touch.page);
     if (comes) ++counts_.faults;
     return {comes, busy.until_ns};
@@ -197,7 +197,7 @@ FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const Faul
   if (plan.kind == FaultPlan::Kind::transfer) {
     double cost_ns = 0;
     std::tie(arrivals, cost_ns) = transfer_of(plan, costs_);
-    // Added before the pages come, because they arrive at its end.
+    // Added before execute() copies the pages, because they arrive when this time has passed.
     meter.cost_ns += is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost_ns;
   }
   const FaultAttempt attempt = attempts_.execute(*touch.fault, block, facts, plan);

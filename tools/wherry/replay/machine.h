@@ -67,7 +67,7 @@ class Machine {
   // Repeats what the program, or the library for it, did to memory. Returns the time at its end.
   std::uint64_t apply(const impl::TraceEvent& change, std::uint64_t now_ns);
 
-  // Passed on to SimulatedMemory::follow().
+  // Evicts what the recorded run had evicted by `recorded_ns` (SimulatedMemory::follow()).
   void follow(std::uint64_t recorded_ns, std::uint64_t now_ns) {
     memory_.follow(recorded_ns, now_ns);
   }

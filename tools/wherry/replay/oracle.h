@@ -17,7 +17,7 @@ class Oracle final : public impl::Policy {
   // Both must outlive this object.
   Oracle(const Timeline& timeline, const CostModel& costs);
 
-  // The replay stores the current node here.
+  // The replay stores the number of the timeline's current node here.
   std::uint32_t* current() { return &current_; }
 
   impl::Opinion on_fault(const impl::FaultFacts& facts,

@@ -10,8 +10,8 @@ impl::PolicyMachine policy_machine_of(const impl::TraceMachine& machine,
   for (std::size_t p = 0; p < machine.processors.size(); ++p) {
     const auto& nodes = machine.processors[p].nodes;
     const int node = nodes.empty() ? 0 : static_cast<int>(nodes.front());
-    // The trace does not say whether a device is emulated. It is assumed to be if it is on the
-    // host's node.
+    // The trace does not say whether a device is emulated. A device on the host's node is assumed
+    // to be emulated.
     const bool emulated = p != 0 && node == processors.front().node;
     processors.push_back({node, setting.capacity_pages[p], emulated, node});
   }

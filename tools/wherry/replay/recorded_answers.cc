@@ -80,7 +80,7 @@ void RecordedAnswers::add_fault(const TraceEvent& event, impl::Processor table, 
              .begin_ns = event.time_ns,
              .end_ns = end_of(event),
              .free_ns = event.time_ns};
-  // The faults of a block are handled one at a time.
+  // The faults of a block are handled one at a time: this one waited for those that ended before.
   for (const Open& other : faults)
     if (other.end_ns <= fault.end_ns) fault.free_ns = std::max(fault.free_ns, other.end_ns);
   // Replaces a fault that has been handled already, if there is one.

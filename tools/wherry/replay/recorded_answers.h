@@ -24,8 +24,8 @@ struct Arrivals {
 };
 
 struct RecordedAnswer {
-  // From the time when nothing that the replay models delayed the fault any more until a handler
-  // took the fault: the delay of a busy machine.
+  // How long it took until a handler took the fault, after all delays that the replay itself
+  // models: what a busy machine adds.
   std::uint32_t wait_ns = 0;
   std::uint32_t ns = 0;  // from then until the fault was handled; 0: unknown
   Arrivals arrivals;
@@ -37,15 +37,15 @@ struct RecordedAnswer {
 // Events must be added in order of their times.
 class RecordedAnswers {
  public:
-  // Adds a fault. `table`: in whose page table it was. `block`: the number of its block. `number`:
-  // that of its result, larger than all before.
+  // Adds a fault. `table`: the processor whose page table had no entry. `block`: the number of the
+  // fault's block. `number`: the index of its result in take(), larger than all before.
   void add_fault(const impl::TraceEvent& event, impl::Processor table, std::uint32_t block,
                  std::uint32_t number);
   // The faulting thread continues at `time_ns`, before its fault was handled, because the handler
   // of another fault woke it. Returns the time of the wake.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
-  // Returns the fault of another processor that takes the page away at that time, and since when;
-  // nullopt if there is none.
+  // Returns the fault of another processor that is taking the page away at `time_ns`, and since
+  // when it does that; nullopt if there is no such fault.
   struct Taking {
     std::uint32_t number;
     std::uint64_t since_ns;
@@ -58,7 +58,8 @@ class RecordedAnswers {
   // Whether add() uses events of this kind.
   static bool concerns(const impl::TraceEvent& event);
 
-  // Results by number; unknown for numbers that are not of faults. To be called once.
+  // Returns the results by number. Numbers that add_fault() has not received have an unknown
+  // result. To be called once.
   std::vector<RecordedAnswer> take(std::size_t count) {
     answers_.resize(count);
     return std::move(answers_);

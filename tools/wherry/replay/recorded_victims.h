@@ -1,7 +1,7 @@
-// Which blocks full devices evicted in a recording, and when. The library chooses victims by what
-// it sees of their use: samples, and returns after evictions. A trace has only a part of that, so a
-// replay of its own choice would soon evict other blocks than the recorded run, and then lack the
-// accesses with which those would have come back.
+// Which blocks full devices evicted in a recording, and when. The library chooses victims by
+// samples of accesses, and by blocks that return after an eviction. A trace has only a part of
+// these, so a replay that chose by itself would soon evict other blocks. The accesses that bring
+// those back are not in the trace: in the recording they were resident and caused no faults.
 #pragma once
 
 #include <array>

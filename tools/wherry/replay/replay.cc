@@ -86,12 +86,13 @@ class Walk {
     std::ranges::push_heap(agenda_, later());
   }
 
-  // How much of the time before a fault the trap takes.
+  // How much of the recorded time before a fault the trap takes: its usual cost, at most the slack.
   std::uint64_t round_trip_ns(const Node& node) const {
     const std::uint64_t whole_ns = trap_ns_[node.processor];
     return node.untimed ? whole_ns : std::min(node.slack_ns, whole_ns);
   }
-  // How much of the trap's time the recorded times include. It is left out if there is no fault.
+  // How much of the trap's time the recorded slack includes. The replay subtracts that, and adds
+  // the trap's time only if the access faults.
   std::uint64_t recorded_trip_ns(const Node& node) const {
     return node.untimed ? 0 : round_trip_ns(node);
   }
@@ -213,8 +214,8 @@ class Walk {
     for (const std::uint32_t number : armed_) arm(number);
   }
 
-  // The simulated time for a recorded time. It is as long after the last end of a node before it as
-  // in the recording.
+  // The simulated time for a recorded time: the simulated end of the nodes that had ended by then,
+  // plus the recorded time since the last of them ended.
   std::uint64_t moment(std::uint64_t time_ns) const {
     std::uint64_t recorded_ns = timeline_.trace->machine.start_ns;
     std::uint64_t simulated_ns = recorded_ns;

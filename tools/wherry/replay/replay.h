@@ -1,5 +1,5 @@
-// Replays a recorded run with another policy, or on another machine. Each node starts when all
-// nodes that it depends on have ended and its own delay has passed.
+// Replays a recorded run, the nodes of a replay::Timeline, with another policy or on another
+// machine. A node starts when all nodes that it depends on have ended and its own delay has passed.
 //
 // The result is deterministic: nodes that are due at the same time are taken in recorded order.
 #pragma once

@@ -13,7 +13,8 @@ using impl::PageMask;
 using impl::PageRun;
 using impl::Processor;
 
-// A pool that needs free pages evicts what it evicted at most this much later in the recording.
+// A pool that needs free pages evicts the blocks that it evicted in the recording up to now, and
+// those that it evicted there within this time from now.
 constexpr std::uint64_t soon_ns = 100'000'000;
 
 // Thread-local and not a member, because the library takes its clock as a plain function.
@@ -92,7 +93,7 @@ bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pag
     for (const PageRun run : impl::runs_of(changed)) block.switched(p, run, owner);
   };
   if (wish != Wish::see) {
-    // The cost of the change: only accesses to pages in p's own pool wait for it.
+    // Only pages in p's own pool cost time: an access to these waits for the change of p's view.
     meter_.cost_ns += costs_.remote_map.of((pages & block.at(p).resident).count());
     change(wish == Wish::tidy ? pages & block.absent() : pages, p);
     return true;

@@ -43,7 +43,7 @@ struct Meter {
   // Pages of a block are copied. They arrive when the operation ends, but not before earlier pages
   // of the block: a block may be evicted before all its pages have arrived.
   void note_copy(impl::PageSpan span);
-  // When the pages arrive that the calling thread's replay has copied last.
+  // The arrival time of the pages that the calling thread's replay copied last.
   static std::uint64_t last_arrival_ns();
 };
 
@@ -128,7 +128,8 @@ class SimulatedMemory final : impl::ViewRequests {
   // Frees space for pages that came to p in the recording about now: evicts what the recorded run
   // evicted. Not under a block's lock.
   void make_room(impl::Processor p, std::uint64_t pages);
-  // p accesses, without a fault, what the owner's pool holds of the block.
+  // A processor accesses, without a fault, pages of the block in the owner's pool. If the block is
+  // being sampled, its use is noted, as in a live run.
   void note_hit(impl::BlockIndex block, impl::Processor owner);
 
   // Begins an operation. Its costs add up until the next one begins.

@@ -43,7 +43,7 @@ class Stretches {
   // A page without an allocation in the trace gets the longest possible stretch: recording may have
   // begun after the allocation.
   const Stretch& at(std::uint32_t block, unsigned page);
-  // By pages of the replay's blocks, which are numbered without gaps.
+  // The advice for page numbers of the replay, in which blocks are numbered without gaps.
   const impl::AdviceMap& advice() const { return advice_; }
 
  private:

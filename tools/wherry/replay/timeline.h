@@ -58,8 +58,8 @@ struct Timeline {
   const tool::Trace* trace = nullptr;  // must outlive this object
   impl::ProcessorMask coherent = 0;    // devices that use the host's page table
   std::vector<Node> nodes;  // in order of time; one more than size(), for the end of the last edges
-  // Edges to nodes that had to end before, besides the previous node of the lane. With the bit
-  // `begun`: to a node that only had to begin to take the page away.
+  // Edges to nodes that had to end before, besides the previous node of the lane. An edge with the
+  // bit `begun` leads to a fault that takes the page away: only its begin must have passed.
   static constexpr std::uint32_t begun = std::uint32_t{1} << 31;
   std::vector<std::uint32_t> edges;
   std::vector<std::uint64_t> ends;      // recorded end of each node

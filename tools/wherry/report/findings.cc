@@ -172,7 +172,7 @@ class Analysis {
     findings_.push_back(std::move(finding));
   }
 
-  // Adds one if pages go to a device once, and back.
+  // Adds a finding if pages went from the host to a device, and at least half of them came back.
   void add_visit(const std::string& name, const MemoryUse& use, const Pair& pair) {
     if (pair.a != 0 || pair.pages == 0 || use.was_advised(AdviceDetail::set_accessed_by)) return;
     const std::uint64_t pages = use.by[pair.b].came_pages;
@@ -193,7 +193,7 @@ class Analysis {
          cost_of(use, pair), pair.moves()});
   }
 
-  // Adds one if a processor faults on the pages one after the other.
+  // Adds a finding if a processor has faults on the memory's pages one after the other.
   void add_sweep(const std::string& name, const ProcessorUse& by, std::size_t processor) {
     if (by.faults() < sweep_faults_min || 2 * by.in_order < by.faults()) return;
     const std::string user = who(processor);
@@ -210,7 +210,7 @@ class Analysis {
          by.fault_ns, by.came_pages});
   }
 
-  // Adds one about pages that could not move because a system call or another process held them.
+  // Adds a finding about pages that could not move: a system call or another process held them.
   void add_holds(const std::string& name, const MemoryUse& use) {
     findings_.push_back(
         {Proposal::pin, name, -1,

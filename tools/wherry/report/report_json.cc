@@ -70,7 +70,7 @@ std::string base64(const std::vector<std::uint8_t>& bytes) {
   return text;
 }
 
-// By holder: its shares by row and bin; null if it held nothing.
+// An array by holder: its shares of all rows and bins, in base64, or null if it held nothing.
 Json shares_json(const TraceReport& report) {
   Json json = Json::array();
   for (std::size_t holder = 0; holder < report.residency.holders(); ++holder) {

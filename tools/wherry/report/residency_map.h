@@ -19,14 +19,15 @@ class ResidencyMap {
                std::size_t processors);
 
   // The page at this address is in other places from now on. `before`, `after`: a bit for each
-  // processor. Call it in order of time, and without other rows in between for the pages of one row
-  // that change at the same time.
+  // processor. Calls must be in order of time. If pages of one row change at the same time, their
+  // calls should come without other rows in between.
   void change(std::uint64_t time_ns, std::uint64_t address, std::uint16_t before,
               std::uint16_t after);
   // Takes the time until the end of the last bin into account.
   void end();
 
-  // The number of holders: each processor, and as the last one several processors with a copy each.
+  // The number of holders: each processor, and a last one for pages of which several processors
+  // have a copy.
   std::size_t holders() const { return processors_ + 1; }
   // How much of the row's memory the holder had in that time, on average: from 0 to 255.
   std::uint8_t share(std::size_t holder, std::size_t row, std::size_t bin) const;

@@ -61,7 +61,7 @@ std::variant<TraceAbout, std::string> read_parts(const OpenTrace& open, const Vi
   return stream.take_about();
 }
 
-// Collects what the first reading learns.
+// Collects what the first of the two readings of the trace learns.
 struct Survey {
   std::uint64_t events = 0;
   AddressExtents used{impl::page_size, extents_while_reading};
@@ -92,7 +92,7 @@ tool::RangeNames names_at_the_end(const std::vector<TraceName>& names) {
   return result;
 }
 
-// Counts in the second reading.
+// Fills the report's counts in the second reading of the trace.
 class Counter {
  public:
   explicit Counter(TraceReport& report)

@@ -7,10 +7,10 @@
 
 #include "vector_types.h"
 
-/* After it: both define dim3, and that of vector_types.h has conversions. */
+/* After vector_types.h, so that dim3 is that header's, which has conversions. */
 #include "../cuda_runtime_api.h"
 
-/* Values of cudaDevAttrComputeMode, which is always the first. */
+/* Values of cudaDevAttrComputeMode; devices always have the first one. */
 enum cudaComputeMode {
   cudaComputeModeDefault = 0,
   cudaComputeModeExclusive = 1,

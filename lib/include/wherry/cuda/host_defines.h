@@ -1,5 +1,5 @@
-/* The words of CUDA's language. In .cu files `wherry nvcc` understands them; in other files those
- * that may be before functions for both sides mean nothing. Compiles as C11 and C++. */
+/* The words of CUDA's language. In .cu files `wherry nvcc` understands them; in other files, words
+ * like __host__ and __device__ mean nothing. Compiles as C11 and C++. */
 #ifndef __HOST_DEFINES_H__
 #define __HOST_DEFINES_H__
 

@@ -242,7 +242,7 @@ CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                       const CUgraphNode* dependencies, size_t numDependencies,
                                       const CUDA_KERNEL_NODE_PARAMS* nodeParams);
 /* A node that copies like cuMemcpy3DAsync, and one that fills like cuMemsetD2D8Async and the like,
- * with their errors. `ctx` says where, as a stream of it would; there must be at least one byte,
+ * with their errors. They run as in a stream of the context `ctx`; there must be at least one byte,
  * else CUDA_ERROR_INVALID_VALUE. Both are asynchronous whatever the memory is.
  * Errors:
  * - CUDA_ERROR_INVALID_CONTEXT: ctx is not a context. */

@@ -84,7 +84,7 @@ typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
  * On errors *dptr is 0. */
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
 
-/* Allocates like cuMemAllocAsync, from the given pool. It may belong to another device than the
+/* Allocates like cuMemAllocAsync, from the given pool. It may belong to another device; the
  * stream's device can then access the memory only as cuMemPoolSetAccess permits.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: also if it is not a pool. */

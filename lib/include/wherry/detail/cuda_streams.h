@@ -13,9 +13,9 @@
  * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamCreate(CUstream* phStream, unsigned int Flags);
 
-/* Creates a stream with a priority. If the device cannot run all work at once, lower numbers
- * runs first. Running work is not interrupted. The default is 0. A number outside the range of
- * cuCtxGetStreamPriorityRange counts as the nearest one in it. */
+/* Creates a stream with a priority. If the device cannot run all work at once, work with
+ * lower numbers runs first. Running work is not interrupted. The default is 0. A number outside the
+ * range of cuCtxGetStreamPriorityRange counts as the nearest one in it. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority);
 
 /* Returns the range of priorities: 0 and -5. Either pointer may be NULL.

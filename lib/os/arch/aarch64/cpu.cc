@@ -75,10 +75,11 @@ void write_unchanged(volatile unsigned char* byte) {
       : "memory");
 }
 
-// Linux may be built for addresses of 39, 42, 47, 48 or 52 bits; of 52 it gives out 48 unless
-// asked. The program's name lies at the upper end of its stack, which is at the upper end of the
-// addresses. The library finds it at load time: getauxval() reads the main stack, which a device
-// process hides before it gives the C library a copy (os/process/start_block.h).
+// Linux may be built for addresses of 39, 42, 47, 48 or 52 bits. With 52 it gives out addresses of
+// 48 bits to programs that do not ask for more. The program's name lies at the upper end of its
+// stack, which is at the upper end of the addresses. The library finds it at load time: getauxval()
+// reads the main stack, which a device process hides before it gives the C library a copy
+// (os/process/start_block.h).
 const std::uintptr_t end_of_addresses =
     std::bit_ceil(static_cast<std::uintptr_t>(::getauxval(AT_EXECFN)));
 

@@ -55,9 +55,9 @@ void call_on_stack(void* top, void (*function)(void*), void* argument) {
 
 // The control block is smaller than a page, and thread-local variables precede it.
 AddressRange control_block_around(std::uintptr_t list, std::uintptr_t mapping_end) {
-  // With glibc 2.36 the control block ends this far behind the list, and with any glibc at the end
-  // of the page, unless the program has made the stack itself. The mapping may extend further:
-  // Linux before 6.7 merges it with a neighbour.
+  // In glibc 2.36 the control block ends this many bytes behind the list. In any glibc it ends with
+  // its page, unless the program has made the stack itself. The mapping may extend further: Linux
+  // before 6.7 merges it with a neighbour.
   constexpr std::size_t behind_list = 1632;
   const std::uintptr_t page = round_down(list, page_size);
   return {page, std::min(round_up(list + behind_list, page_size), mapping_end)};

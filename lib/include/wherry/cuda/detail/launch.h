@@ -71,8 +71,8 @@ struct Plain<T* __restrict__> {
 template <typename T>
 using Unqualified = typename Plain<std::remove_cv_t<T>>::Type;
 
-/* How a parameter reaches the thread's function: a copy for each thread; without the copy
- * constructor and the destructor, which belong to the host. */
+/* How a parameter reaches the thread's function: by a copy of its bytes for each thread, or by
+ * reference if its type has a copy constructor or destructor, which must run on the host only. */
 template <typename P>
 using Passed = std::conditional_t<std::is_trivially_copy_constructible_v<P> &&
                                       std::is_trivially_move_constructible_v<P> &&
@@ -86,7 +86,7 @@ __attribute__((always_inline)) inline void call_thread(bool inside, const uint3 
   if constexpr ((std::is_same_v<P, Passed<P>> && ...)) {
     K::thread(inside, thread, shape.index, shape.block, shape.grid, parameters...);
   } else {
-    /* By the rules for calls of the Itanium C++ ABI, an argument whose type has such a constructor
+    /* By the rules for calls of the Itanium C++ ABI, an argument whose type has a copy constructor
      * or destructor is passed by its address, and the caller copies and destroys it. */
     using Function = void (*)(bool, uint3, uint3, dim3, dim3, Passed<P>...);
     void (*const by_value)(bool, uint3, uint3, dim3, dim3, P...) = &K::thread;

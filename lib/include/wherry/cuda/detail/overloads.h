@@ -49,7 +49,7 @@ cudaError_t cudaMallocFromPoolAsync(T** pointer, size_t bytes, cudaMemPool_t poo
                                     cudaStream_t stream) {
   return cudaMallocFromPoolAsync(reinterpret_cast<void**>(pointer), bytes, pool, stream);
 }
-/* CUDA 12's signature, with a device's number, or cudaCpuDeviceId. */
+/* The signatures of CUDA 12, which take a device's number or cudaCpuDeviceId. */
 #if WHERRY_CUDA_API != 12
 inline cudaError_t cudaMemPrefetchAsync(const void* address, size_t bytes, int device,
                                         cudaStream_t stream = 0) {

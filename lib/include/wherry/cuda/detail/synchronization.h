@@ -125,7 +125,7 @@ __device__ __attribute__((noinline)) inline unsigned __activemask() {
   return wherryActiveLanes(__builtin_return_address(0));
 }
 
-/* `width` lanes (2, 4, 8, 16 or 32) form a group, within which `source` and `delta` count. */
+/* `width` lanes (2, 4, 8, 16 or 32) form a group; `source` and `delta` count its lanes. */
 template <typename T>
 __device__ T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
   const unsigned size = static_cast<unsigned>(width);

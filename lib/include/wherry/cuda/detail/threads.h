@@ -49,7 +49,7 @@ __device__ inline unsigned lanes_of_warp() {
   return rest >= 32 ? ~0u : (1u << rest) - 1;
 }
 
-/* extern __shared__ T name[]; outside of functions. */
+/* Stands for `extern __shared__ T name[];` outside of functions. */
 template <typename T>
 struct DynamicShared {
   operator T*() const { return static_cast<T*>(dynamic_shared()); }
