@@ -5,7 +5,6 @@
 
 #include <array>
 #include <random>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -31,14 +30,6 @@ constexpr std::array all_advice{
     CU_MEM_ADVISE_SET_READ_MOSTLY,        CU_MEM_ADVISE_UNSET_READ_MOSTLY,
     CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
     CU_MEM_ADVISE_SET_ACCESSED_BY,        CU_MEM_ADVISE_UNSET_ACCESSED_BY};
-constexpr std::array all_attributes{CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
-                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
-                                    CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
-                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
-                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE,
-                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID,
-                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE,
-                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID};
 
 // An allocation of managed pages.
 class Pages {

@@ -1,5 +1,4 @@
 // Streams that are captured into graphs: what becomes a node, forks and joins, and what is refused.
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -94,8 +93,8 @@ TEST_CASE("copies, fills, host functions and prefetches become nodes") {
 TEST_CASE("events fork a capture to other streams and join them") {
   const OnDevice on(isolated);
   const OnDevice other(isolated, CU_STREAM_NON_BLOCKING);
-  const OwnEvent forked;
-  const OwnEvent joined;
+  const NewEvent forked;
+  const NewEvent joined;
   const List list;
   OwnGraph graph;
   WHERRY_TRY(cuStreamBeginCapture(on.stream, global));
@@ -163,11 +162,11 @@ TEST_CASE("events fork a capture to other streams and join them") {
 TEST_CASE("nodes of several devices run on theirs, in order") {
   const OnDevice on(isolated);
   const OnDevice there(coherent);
-  const OwnEvent joined;
+  const NewEvent joined;
   const List list;
   OwnGraph graph;
   WHERRY_TRY(cuCtxPushCurrent(session().context(isolated)));
-  const OwnEvent forked;
+  const NewEvent forked;
   WHERRY_TRY(cuCtxPopCurrent(nullptr));
   WHERRY_TRY(cuStreamBeginCapture(on.stream, relaxed));
   for (int number : {1, 3}) {
@@ -188,7 +187,7 @@ TEST_CASE("nodes of several devices run on theirs, in order") {
 
 TEST_CASE("external events become nodes") {
   const OnDevice on(isolated);
-  const OwnEvent event;
+  const NewEvent event;
   CHECK(cuEventRecordWithFlags(event, on.stream, CU_EVENT_RECORD_EXTERNAL) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(cuStreamWaitEvent(on.stream, event, CU_EVENT_WAIT_EXTERNAL) == CUDA_ERROR_INVALID_VALUE);
@@ -241,12 +240,12 @@ TEST_CASE("what cannot be captured fails, and the capture with it") {
     return;
   }
   SECTION("an event from outside") {
-    const OwnEvent event;
+    const NewEvent event;
     CHECK(cuStreamWaitEvent(on.stream, event, 0) == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }
   SECTION("an event of another capture") {
     const OnDevice other(isolated, CU_STREAM_NON_BLOCKING);
-    const OwnEvent event;
+    const NewEvent event;
     WHERRY_TRY(cuStreamBeginCapture(other.stream, relaxed));
     WHERRY_TRY(cuEventRecord(event, other.stream));
     CHECK(cuStreamWaitEvent(on.stream, event, 0) == CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -273,7 +272,7 @@ TEST_CASE("the default stream conflicts with captures of the streams that it is 
   CHECK(cuMemsetD8(address_of(list.data()), 0, 4) ==
         (is_blocking ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS));
   if (is_blocking) return check_invalidated(on.stream);
-  const OwnEvent event;
+  const NewEvent event;
   WHERRY_TRY(cuEventRecord(event, on.stream));
   CHECK(cuStreamWaitEvent(nullptr, event, 0) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   check_invalidated(on.stream);

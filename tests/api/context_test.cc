@@ -21,12 +21,6 @@ const Session& session() {
   return the_session;
 }
 
-CUcontext current() {
-  CUcontext context = nullptr;
-  WHERRY_TRY(cuCtxGetCurrent(&context));
-  return context;
-}
-
 CUcontext create(CUdevice device) {
   CUcontext context = nullptr;
   WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, device));
@@ -44,14 +38,14 @@ CUdevice current_device() {
 TEST_CASE("contexts are current as a stack", "[api]") {
   session();
   WHERRY_TRY(cuCtxSetCurrent(nullptr));
-  CHECK(current() == nullptr);
+  CHECK(current_context() == nullptr);
   CUcontext popped = nullptr;
   CHECK(cuCtxPopCurrent(&popped) == CUDA_ERROR_INVALID_CONTEXT);
 
   const CUcontext first = create(0);
   const CUcontext second = create(1);
   CHECK(first != second);
-  CHECK(current() == second);
+  CHECK(current_context() == second);
   CHECK(current_device() == 1);
   CHECK(cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
   CHECK(popped == second);
@@ -60,28 +54,28 @@ TEST_CASE("contexts are current as a stack", "[api]") {
   CHECK(cuCtxPushCurrent(second) == CUDA_SUCCESS);
   CHECK(cuCtxSetCurrent(first) == CUDA_SUCCESS);  // replaces only the top of the stack
   CHECK(cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(current() == second);
+  CHECK(current_context() == second);
   CHECK(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(current() == first);
+  CHECK(current_context() == first);
 
   SECTION("of one thread only") {
-    std::thread([&] { CHECK(current() == nullptr); }).join();
+    std::thread([&] { CHECK(current_context() == nullptr); }).join();
   }
   CHECK(cuCtxDestroy(second) == CUDA_SUCCESS);
-  CHECK(current() == first);
+  CHECK(current_context() == first);
   CHECK(cuCtxDestroy(first) == CUDA_SUCCESS);
-  CHECK(current() == nullptr);
+  CHECK(current_context() == nullptr);
   CHECK(cuCtxDestroy(first) == CUDA_ERROR_INVALID_CONTEXT);
   WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
 }
 
 TEST_CASE("an invalid context cannot be made current or destroyed", "[api]") {
   session();
-  const CUcontext before = current();
+  const CUcontext before = current_context();
   int on_the_stack = 0;
   CUcontext gone = create(0);
   WHERRY_TRY(cuCtxDestroy(gone));
-  CHECK(current() == before);
+  CHECK(current_context() == before);
   for (const CUcontext wrong :
        {gone, reinterpret_cast<CUcontext>(0x1), reinterpret_cast<CUcontext>(&on_the_stack),
         reinterpret_cast<CUcontext>(session().stream(0))}) {
@@ -92,7 +86,7 @@ TEST_CASE("an invalid context cannot be made current or destroyed", "[api]") {
   CHECK(cuCtxPushCurrent(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuCtxDestroy(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuCtxDestroy(session().context(0)) == CUDA_ERROR_INVALID_CONTEXT);  // a primary context
-  CHECK(current() == before);
+  CHECK(current_context() == before);
 }
 
 TEST_CASE("arguments that are invalid for contexts are refused", "[api]") {
@@ -137,7 +131,7 @@ TEST_CASE("a context that another thread destroyed returns an error, and its str
   CUstream stream = nullptr;
   WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
   std::thread([&] { CHECK(cuCtxDestroy(context) == CUDA_SUCCESS); }).join();
-  CHECK(current() == context);
+  CHECK(current_context() == context);
   CUdevice device = 0;
   CUdeviceptr pointer = 0;
   CHECK(cuCtxGetDevice(&device) == CUDA_ERROR_CONTEXT_IS_DESTROYED);

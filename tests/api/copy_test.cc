@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <random>
 #include <string>
 #include <thread>

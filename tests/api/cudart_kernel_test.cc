@@ -21,10 +21,6 @@ namespace wherry::test {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::uint32_t bit_of(int device) {
-  return 2u << device;
-}
-
 const Session& session() {
   static const Session instance{"capacity=64M,workers=2;capacity=64M"};
   return instance;

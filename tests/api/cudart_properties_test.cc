@@ -1,7 +1,6 @@
 // cudaDeviceProp agrees with cuDeviceGetAttribute; and small queries that programs make at their
 // start.
 #include <wherry/cuda_runtime_api.h>
-#include <array>
 #include <cstring>
 #include <string>
 

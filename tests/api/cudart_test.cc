@@ -22,12 +22,6 @@ void choose_devices() {
   ::setenv("WHERRY_DEVICES", devices, 1);
 }
 
-CUcontext current_context() {
-  CUcontext context = nullptr;
-  WHERRY_TRY(cuCtxGetCurrent(&context));
-  return context;
-}
-
 CUcontext primary_context(int device) {
   CUcontext context = nullptr;
   WHERRY_TRY(cuDevicePrimaryCtxRetain(&context, device));

@@ -1,8 +1,6 @@
 // Which function a program of a given CUDA version gets for a name.
 #include "api/per_thread_variants.h"
 
-#include <string>
-
 #include "support/catch.h"
 
 namespace wherry::test::entry_points_test {

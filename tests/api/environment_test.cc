@@ -6,8 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <set>
 #include <string>
 #include <thread>

@@ -8,6 +8,7 @@
 
 #include "support/busy.h"
 #include "support/catch.h"
+#include "support/own.h"
 #include "support/session.h"
 
 namespace wherry::test::event_test {
@@ -20,22 +21,6 @@ const Session& session() {
   static const Session the_session("capacity=64M,workers=4;capacity=64M,workers=4");
   return the_session;
 }
-
-// An event of the current context, destroyed at the end of the scope.
-class OwnEvent {
- public:
-  explicit OwnEvent(unsigned flags = CU_EVENT_DEFAULT) {
-    WHERRY_TRY(cuEventCreate(&handle_, flags));
-  }
-  ~OwnEvent() { cuEventDestroy(handle_); }
-  OwnEvent(const OwnEvent&) = delete;
-  OwnEvent& operator=(const OwnEvent&) = delete;
-
-  operator CUevent() const { return handle_; }
-
- private:
-  CUevent handle_ = nullptr;
-};
 
 void sleep_a_while(void*) {
   std::this_thread::sleep_for(20ms);
@@ -62,14 +47,14 @@ TEST_CASE("events are created with valid combinations of flags only", "[api]") {
 
 TEST_CASE("an event that was never recorded stands for no work", "[api]") {
   session();
-  const OwnEvent event;
+  const NewEvent event;
   CHECK(cuEventQuery(event) == CUDA_SUCCESS);
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
 }
 
 TEST_CASE("an event stands for the work given to the stream before its recording", "[api]") {
   const Session& s = session();
-  const OwnEvent event;
+  const NewEvent event;
   Busy before(s.stream(0));
   REQUIRE(cuEventRecord(event, s.stream(0)) == CUDA_SUCCESS);
   Busy after(s.stream(0));
@@ -86,7 +71,7 @@ TEST_CASE("an event stands for the work given to the stream before its recording
 
 TEST_CASE("a second recording replaces the first", "[api]") {
   const Session& s = session();
-  const OwnEvent event;
+  const NewEvent event;
   Busy before(s.stream(0));
   WHERRY_TRY(cuEventRecord(event, s.stream(0)));
   REQUIRE(cuEventRecordWithFlags(event, nullptr, CU_EVENT_RECORD_DEFAULT) == CUDA_SUCCESS);
@@ -97,7 +82,7 @@ TEST_CASE("a second recording replaces the first", "[api]") {
 
 TEST_CASE("an event and the stream that records it must be of one context", "[api]") {
   const Session& s = session();
-  const OwnEvent event;
+  const NewEvent event;
   CHECK(cuEventRecord(event, s.stream(1)) == CUDA_ERROR_INVALID_HANDLE);
   WHERRY_TRY(cuCtxSetCurrent(s.context(1)));
   CHECK(cuEventRecord(event, nullptr) == CUDA_ERROR_INVALID_HANDLE);
@@ -111,7 +96,7 @@ TEST_CASE("an invalid event is an invalid handle", "[api]") {
   CUevent gone = nullptr;
   WHERRY_TRY(cuEventCreate(&gone, 0));
   CHECK(cuEventDestroy(gone) == CUDA_SUCCESS);
-  const OwnEvent good;
+  const NewEvent good;
   WHERRY_TRY(cuEventRecord(good, nullptr));
   float time = 0;
   for (const CUevent wrong : {gone, CUevent{nullptr}, reinterpret_cast<CUevent>(s.stream(0))}) {
@@ -130,8 +115,8 @@ TEST_CASE("an invalid event is an invalid handle", "[api]") {
 
 TEST_CASE("the time between two events covers the work between them", "[api]") {
   const Session& s = session();
-  const OwnEvent start;
-  const OwnEvent end;
+  const NewEvent start;
+  const NewEvent end;
   const auto before = std::chrono::steady_clock::now();
   WHERRY_TRY(cuEventRecord(start, s.stream(0)));
   WHERRY_TRY(cuLaunchHostFunc(s.stream(0), sleep_a_while, nullptr));
@@ -152,18 +137,18 @@ TEST_CASE("the time between two events covers the work between them", "[api]") {
 TEST_CASE("a time between events without timing, or not complete yet, is an error", "[api]") {
   const Session& s = session();
   float time = 0;
-  const OwnEvent recorded;
+  const NewEvent recorded;
   WHERRY_TRY(cuEventRecord(recorded, s.stream(0)));
-  const OwnEvent never;
+  const NewEvent never;
   CHECK(cuEventElapsedTime(&time, recorded, never) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuEventElapsedTime(&time, never, recorded) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuEventElapsedTime(nullptr, recorded, recorded) == CUDA_ERROR_INVALID_VALUE);
-  const OwnEvent timeless(CU_EVENT_DISABLE_TIMING);
+  const NewEvent timeless(CU_EVENT_DISABLE_TIMING);
   WHERRY_TRY(cuEventRecord(timeless, s.stream(0)));
   CHECK(cuEventElapsedTime(&time, recorded, timeless) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuEventElapsedTime(&time, timeless, recorded) == CUDA_ERROR_INVALID_HANDLE);
 
-  const OwnEvent pending;
+  const NewEvent pending;
   Busy busy(s.stream(0));
   WHERRY_TRY(cuEventRecord(pending, s.stream(0)));
   CHECK(cuEventElapsedTime(&time, recorded, pending) == CUDA_ERROR_NOT_READY);
@@ -172,7 +157,7 @@ TEST_CASE("a time between events without timing, or not complete yet, is an erro
   CHECK(cuEventElapsedTime(&time, recorded, pending) == CUDA_SUCCESS);
 
   WHERRY_TRY(cuCtxSetCurrent(s.context(1)));
-  const OwnEvent elsewhere;
+  const NewEvent elsewhere;
   WHERRY_TRY(cuEventRecord(elsewhere, s.stream(1)));
   WHERRY_TRY(cuEventSynchronize(elsewhere));
   CHECK(cuEventElapsedTime(&time, recorded, elsewhere) == CUDA_ERROR_INVALID_HANDLE);

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "support/own.h"
 #include "support/session.h"
 
 namespace wherry::test {
@@ -47,16 +48,6 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
 
   CUstream stream = nullptr;
-};
-
-struct OwnEvent {
-  OwnEvent() { WHERRY_TRY(cuEventCreate(&handle, CU_EVENT_DEFAULT)); }
-  ~OwnEvent() { cuEventDestroy(handle); }
-  OwnEvent(const OwnEvent&) = delete;
-  OwnEvent& operator=(const OwnEvent&) = delete;
-  operator CUevent() const { return handle; }
-
-  CUevent handle = nullptr;
 };
 
 // A graph, and what it becomes when it is launched.

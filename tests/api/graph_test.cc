@@ -109,8 +109,7 @@ TEST_CASE("an executable graph outlives its graph, and launches of it follow eac
   CUgraphExec exec = nullptr;
   {
     NewGraph graph;
-    const CUgraphNode one = add_append(graph.handle, list, 1);
-    add_append(graph.handle, list, 2, {one});
+    add_append(graph.handle, list, 2, {add_append(graph.handle, list, 1)});
     WHERRY_TRY(cuGraphInstantiate(&exec, graph.handle, 0));
     add_append(graph.handle, list, 3);
   }
@@ -144,7 +143,7 @@ TEST_CASE("copies, fills, host functions and events are nodes") {
   CUdeviceptr device = 0;
   WHERRY_TRY(cuMemAlloc(&device, 4096));
   std::vector<unsigned short> back(16, 1);
-  const OwnEvent event;
+  const NewEvent event;
   NewGraph graph;
   CUgraphNode fill = nullptr;
   const CUDA_MEMSET_NODE_PARAMS rows{device, 64, 0x1234, 2, 4, 2};
@@ -205,8 +204,7 @@ TEST_CASE("a child's nodes run in its node's place, as they were when it was add
   const OnDevice on(isolated);
   const List list;
   NewGraph child;
-  const CUgraphNode two = add_append(child.handle, list, 2);
-  add_append(child.handle, list, 3, {two});
+  add_append(child.handle, list, 3, {add_append(child.handle, list, 2)});
   NewGraph graph;
   const CUgraphNode last = add_append(graph.handle, list, 4);
   const CUgraphNode first = add_append(graph.handle, list, 1);
@@ -322,8 +320,7 @@ TEST_CASE("an executable graph is updated from a graph with the same nodes only"
   const OnDevice on(isolated);
   const List list;
   NewGraph graph;
-  const CUgraphNode one = add_append(graph.handle, list, 1);
-  add_append(graph.handle, list, 2, {one});
+  add_append(graph.handle, list, 2, {add_append(graph.handle, list, 1)});
   graph.run(on.stream);
   NewGraph changed;
   const CUgraphNode three = add_append(changed.handle, list, 3);
@@ -359,8 +356,7 @@ TEST_CASE("several threads launch one executable graph") {
   NewGraph graph;
   {
     const OnDevice on(isolated);
-    const CUgraphNode one = add_append(graph.handle, list, 1);
-    add_append(graph.handle, list, 2, {one});
+    add_append(graph.handle, list, 2, {add_append(graph.handle, list, 1)});
     WHERRY_TRY(cuGraphInstantiate(&graph.exec, graph.handle, 0));
   }
   std::vector<std::thread> threads;

@@ -18,9 +18,6 @@ namespace wherry::test {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::uint32_t bit_of(int device) {
-  return 2u << device;
-}
 const char* const module_path = WHERRY_GRID_MODULE;
 
 const Session& session() {

@@ -3,11 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include "api/grid_module.h"
 #include "support/catch.h"
@@ -21,10 +19,6 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::uint32_t host_bit = 1;
-constexpr std::uint32_t bit_of(int device) {
-  return 2u << device;
-}
-
 const char* const module_path = WHERRY_GRID_MODULE;
 
 const Session& session() {

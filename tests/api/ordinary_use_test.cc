@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <wherry/wherry.hpp>
 
 #include "support/catch.h"

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <initializer_list>
-#include <string>
 #include <thread>
 #include <vector>
 #include <wherry/wherry.hpp>

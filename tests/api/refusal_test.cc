@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/catch.h"
+#include "support/own.h"
 #include "support/session.h"
 
 using namespace wherry::test;
@@ -74,35 +75,11 @@ void check(const std::vector<Refusal>& refusals) {
   }
 }
 
-// An object that is destroyed at the end of the scope.
-template <typename Handle, auto destroy>
-struct Own {
-  Handle handle{};
-
-  Own() = default;
-  ~Own() {
-    if (handle != Handle{}) destroy(handle);
-  }
-  Own(const Own&) = delete;
-  Own& operator=(const Own&) = delete;
-};
-using OwnStream = Own<CUstream, cuStreamDestroy>;
-using OwnEvent = Own<CUevent, cuEventDestroy>;
 using OwnGraph = Own<CUgraph, cuGraphDestroy>;
 using OwnExec = Own<CUgraphExec, cuGraphExecDestroy>;
 using OwnPool = Own<CUmemoryPool, cuMemPoolDestroy>;
 using OwnMemory = Own<CUdeviceptr, cuMemFree>;
 
-struct NewStream : OwnStream {
-  explicit NewStream(unsigned flags = CU_STREAM_DEFAULT) {
-    WHERRY_TRY(cuStreamCreate(&handle, flags));
-  }
-};
-struct NewEvent : OwnEvent {
-  explicit NewEvent(unsigned flags = CU_EVENT_DEFAULT) {
-    WHERRY_TRY(cuEventCreate(&handle, flags));
-  }
-};
 struct NewGraph : OwnGraph {
   NewGraph() { WHERRY_TRY(cuGraphCreate(&handle, 0)); }
 

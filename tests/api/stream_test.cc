@@ -11,6 +11,7 @@
 
 #include "support/busy.h"
 #include "support/catch.h"
+#include "support/own.h"
 #include "support/session.h"
 
 namespace wherry::test::stream_test {
@@ -22,39 +23,20 @@ const Session& session() {
   return the_session;
 }
 
-// A stream of a device's primary context, destroyed at the end of the scope.
-class OwnStream {
- public:
+// Objects of a device's primary context.
+struct OwnStream : Own<CUstream, cuStreamDestroy> {
   explicit OwnStream(int device = 0, unsigned flags = CU_STREAM_NON_BLOCKING) {
     WHERRY_TRY(cuCtxPushCurrent(session().context(device)));
-    WHERRY_TRY(cuStreamCreate(&handle_, flags));
+    WHERRY_TRY(cuStreamCreate(&handle, flags));
     WHERRY_TRY(cuCtxPopCurrent(nullptr));
   }
-  ~OwnStream() { cuStreamDestroy(handle_); }
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-
-  operator CUstream() const { return handle_; }
-
- private:
-  CUstream handle_ = nullptr;
 };
-
-class OwnEvent {
- public:
+struct OwnEvent : Own<CUevent, cuEventDestroy> {
   explicit OwnEvent(int device = 0) {
     WHERRY_TRY(cuCtxPushCurrent(session().context(device)));
-    WHERRY_TRY(cuEventCreate(&handle_, CU_EVENT_DISABLE_TIMING));
+    WHERRY_TRY(cuEventCreate(&handle, CU_EVENT_DISABLE_TIMING));
     WHERRY_TRY(cuCtxPopCurrent(nullptr));
   }
-  ~OwnEvent() { cuEventDestroy(handle_); }
-  OwnEvent(const OwnEvent&) = delete;
-  OwnEvent& operator=(const OwnEvent&) = delete;
-
-  operator CUevent() const { return handle_; }
-
- private:
-  CUevent handle_ = nullptr;
 };
 
 void nothing(const void*, std::size_t, std::size_t) {}

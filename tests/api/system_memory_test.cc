@@ -94,14 +94,6 @@ void bring(const void* memory, CUmemLocation where, std::size_t bytes = length) 
   WHERRY_TRY(cuStreamSynchronize(nullptr));
 }
 
-constexpr std::array all_attributes{CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
-                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
-                                    CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
-                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
-                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE,
-                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID,
-                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE,
-                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID};
 using Values = std::array<int, all_attributes.size()>;
 constexpr Values nothing{0, -2, -2, -2, 0, -2, 0, -2};
 

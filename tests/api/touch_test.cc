@@ -1,6 +1,4 @@
 // Results of wherryTouchPages. system/touch_test tests its effect on pages.
-#include <cstdint>
-#include <string>
 #include <wherry/wherry.hpp>
 
 #include "support/catch.h"

@@ -39,14 +39,18 @@ void requires_abort(const std::function<void()>& body, const std::string& one,
   CHECK(outcome.err.find("'" + other + "'") != std::string::npos);
 }
 
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  expect(::sigaction(signal, &action, nullptr) == 0, "sigaction");
+}
+
 std::atomic<int> signals = 0;
 
 // Starts counting SIGUSR1.
 void count_signals() {
   signals = 0;
-  struct sigaction action {};
-  action.sa_handler = [](int) { ++signals; };
-  expect(::sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+  handle(SIGUSR1, [](int) { ++signals; });
 }
 
 bool blocks(int signal) {
@@ -146,12 +150,10 @@ TEST_CASE("signals are delayed exactly while a lock of the fault path is held", 
 TEST_CASE("a brief reader gets signals, and their handler reads while a writer waits", "[base]") {
   static SharedMutex space(LockOrder::address_space);
   static std::atomic<bool> has_read = false;
-  struct sigaction action {};
-  action.sa_handler = [](int) {
+  handle(SIGUSR1, [](int) {
     const BriefReadGuard guard(space);
     has_read = true;
-  };
-  expect(::sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+  });
   std::atomic<bool> has_written = false;
   std::thread writer;
   {
@@ -264,12 +266,10 @@ TEST_CASE(
         static Mutex block(LockOrder::block);
         static Mutex engine(LockOrder::engine);
         static std::atomic<int> runs = 0;
-        struct sigaction action {};
-        action.sa_handler = [](int) {
+        handle(SIGALRM, [](int) {
           const LockGuard guard(block);
           ++runs;
-        };
-        expect(::sigaction(SIGALRM, &action, nullptr) == 0, "sigaction");
+        });
         const itimerval often{{0, 20}, {0, 20}};
         expect(::setitimer(ITIMER_REAL, &often, nullptr) == 0, "setitimer");
         while (runs < 5000) {

@@ -2,17 +2,10 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <cstdio>
-namespace cg = cooperative_groups;
 
-static int failed = 0;
-#define CHECK(condition)                                  \
-  do {                                                    \
-    if (!(condition)) {                                   \
-      std::printf("line %d: %s\n", __LINE__, #condition); \
-      ++failed;                                           \
-    }                                                     \
-  } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "checks.cuh"
+
+namespace cg = cooperative_groups;
 
 constexpr int rounds = 50;
 

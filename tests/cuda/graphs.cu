@@ -4,15 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-static int failed = 0;
-#define CHECK(condition)                                      \
-  do {                                                        \
-    if (!(condition)) {                                       \
-      std::printf("line %d: %s\n", __LINE__, #condition);     \
-      ++failed;                                               \
-    }                                                         \
-  } while (0)
-#define OK(call) CHECK((call) == cudaSuccess)
+#include "checks.cuh"
 
 constexpr int n = 5000;
 

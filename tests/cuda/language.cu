@@ -505,31 +505,21 @@ __global__ void round_all(Numbers* numbers, int count) {
   ROUND_IN(rz)
 }
 // The same by the C library's setting. Values that the compiler cannot know.
+template <typename T>
+void compute_on_host(const T (&numbers)[3], T*& to) {
+  const volatile T a = numbers[0], b = numbers[1], c = numbers[2];
+  volatile T results[] = {a + b, a - b, a * b, a / b, std::sqrt(c), 1 / a, std::fma(a, b, c)};
+  for (volatile T& each : results) *to++ = each;
+}
 __attribute__((noinline)) void round_on_host(const Numbers& n, float* f, double* d) {
-  const volatile float a = n.f[0], b = n.f[1], c = n.f[2];
-  const volatile double x = n.d[0], y = n.d[1], z = n.d[2];
+  const volatile double x = n.d[0];
   const volatile long long whole = n.whole;
   for (const int mode : {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO}) {
     std::fesetround(mode);
-    volatile float single[] = {a + b,
-                               a - b,
-                               a * b,
-                               a / b,
-                               std::sqrt(c),
-                               1 / a,
-                               std::fma(a, b, c),
-                               float(x),
-                               float(whole),
-                               float(unsigned(whole))};
-    volatile double real[] = {x + y,
-                              x - y,
-                              x * y,
-                              x / y,
-                              std::sqrt(z),
-                              1 / x,
-                              std::fma(x, y, z),
-                              double(whole),
-                              double(~0ull - whole)};
+    compute_on_host(n.f, f);
+    compute_on_host(n.d, d);
+    volatile float single[] = {float(x), float(whole), float(unsigned(whole))};
+    volatile double real[] = {double(whole), double(~0ull - whole)};
     for (volatile float& each : single) *f++ = each;
     for (volatile double& each : real) *d++ = each;
     std::fesetround(FE_TONEAREST);

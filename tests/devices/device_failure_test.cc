@@ -9,7 +9,6 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "os/process/machine_names.h"
 #include "support/catch.h"

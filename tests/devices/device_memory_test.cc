@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,7 +16,6 @@
 #include "os/memory/address_map.h"
 #include "os/memory/loader_memory.h"
 #include "support/catch.h"
-#include "support/child.h"
 #include "support/test_device.h"
 
 namespace wherry::test::device_memory_test {

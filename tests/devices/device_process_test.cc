@@ -1,6 +1,5 @@
 #include "devices/device_process.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>

@@ -9,21 +9,14 @@
 #include <span>
 #include <thread>
 
-#include "base/clock.h"
-#include "migration/view_switcher.h"
 #include "support/captured_stderr.h"
 #include "support/catch.h"
 #include "support/conditions.h"
-#include "support/fake_backend.h"
-#include "support/fake_machine.h"
+#include "support/service_setup.h"
 #include "trap/fault_board.h"
 
 namespace wherry::test::fault_service_test {
 namespace {
-
-constexpr std::uintptr_t base = 0x7000'0000'0000;
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
 
 // Returns the test's opinion, and reports the beginning of a temporary pin only once.
 struct ScriptedPolicy final : impl::Policy {
@@ -44,24 +37,9 @@ struct ScriptedPolicy final : impl::Policy {
   }
 };
 
-struct Setup {
-  explicit Setup(std::uint64_t device_pages = 512) : machine(3, 4, device_pages) {}
-
-  FakeMachine machine;
-  PageEngine engine{machine.memories(), nullptr, nullptr, now_ns, nullptr, &advice};
-  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
-  AdviceMap advice;
-  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  BackendState backend_state{machine};
-  Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
-  AddressSpace address_space{4 * block_size};
-  Audiences audiences;
-  ScriptedPolicy policy;
-  const ArenaLayout layout{base, 4 * block_size, 0};
-  FaultService service{layout,        engine,    evictor,         effects, machine.blocks(),
-                       address_space, audiences, AdviceRules(16), policy};
-  Allocation whole = address_space.allocate(4 * block_size, 0).value();
+struct Setup : ServiceSetup<ScriptedPolicy> {
+  explicit Setup(std::uint64_t device_pages = 512)
+      : ServiceSetup(4, device_pages, /*knows_pins=*/true, /*region_pages=*/16) {}
 
   void prefer(PageSpan pages, Location location) {
     advice.change(pages, {AdviceChange::Kind::set_preferred, location});
@@ -73,11 +51,25 @@ struct Setup {
   void touch(Processor p, PageIndex page, bool write = true) {
     answer(p, {base + offset_of(page) + 8, 1, write, false, false});
   }
-  // Like a handler: calls resolve() again when it is due, until the fault is resolved.
-  void answer(Processor p, const FaultMessage& message) {
-    Fault fault = service.take(p, message);
-    while (const auto due = service.resolve(fault))
-      while (now_ns() < *due) std::this_thread::yield();
+  // Ends the allocation. Its pages stay where they are.
+  void free(const Allocation& allocation) {
+    REQUIRE(address_space.begin_free(allocation.offset));
+    address_space.end_free(allocation);
+  }
+  // Frees all memory, and allocates a block of the device's own.
+  Allocation allocate_own() {
+    free(whole);
+    const auto own = address_space.allocate(block_size, 0, {device});
+    REQUIRE(own);
+    return *own;
+  }
+  // From now on the policy pins page 21 where it is: at the host.
+  void pin_until(std::uint64_t end_ns) {
+    policy.opinion = {.destination = host,
+                      .region = PageRun{21, 1},
+                      .pins = true,
+                      .pin_begins = true,
+                      .pin_until_ns = end_ns};
   }
   // Waits until the minimum residency of touched pages has ended.
   static void let_residency_end() {
@@ -96,6 +88,8 @@ struct Setup {
     return false;
   }
 };
+
+constexpr std::uintptr_t base = Setup::base;
 
 }  // namespace
 
@@ -120,8 +114,7 @@ TEST_CASE(
   s.machine.waiters.clear();
   Fault fault = s.service.take(device, {base, 1, true, false, false});
   fault.waiter = &slot;
-  while (const auto due = s.service.resolve(fault))
-    while (now_ns() < *due) std::this_thread::yield();
+  s.resolve(fault);
   CHECK(s.machine.at(1).maps_writable({0}));
   CHECK(s.machine.at(0).holds({600}));
   CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
@@ -422,8 +415,7 @@ TEST_CASE("a fault that was put off does nothing for memory that was allocated s
     const LockGuard guard(state.lock);
     state.transfer_ended({0, 16});
   }
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   s.whole = s.address_space.allocate(4 * block_size, 0).value();
   CHECK_FALSE(s.service.resolve(fault));
   CHECK(s.machine.at(1).held() == 0);
@@ -461,8 +453,7 @@ TEST_CASE("a full pool evicts its oldest block to the host, and never exceeds it
 TEST_CASE(
     "a second access to unallocated memory is forbidden and woken, and its address is retired") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   s.touch(host, {700});
   CHECK_FALSE(s.machine.at(0).forbids({700}));  // the first message may have been stale
   CHECK(s.woke(host, {700}));
@@ -481,8 +472,7 @@ TEST_CASE("an access that is read after its memory was freed is refused at once"
   Setup s;
   const FaultMessage message{base + 5 * page_size, 7, false, false, false};
   const MemoryChanges live = s.service.changes();
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   const MemoryChanges freed = s.service.changes();
   // Its message may have been read before the free.
   Fault stale = s.service.take(device, message, live);
@@ -502,8 +492,7 @@ TEST_CASE("an access that is read after its memory was freed is refused at once"
 
 TEST_CASE("only the page is forbidden where its neighbours may be allocated again") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   const auto first = s.address_space.allocate(page_size, 0).value();
   const auto second = s.address_space.allocate(page_size, 0).value();
   REQUIRE(block_of(first.pages().first) == block_of(second.pages().first));
@@ -528,8 +517,7 @@ TEST_CASE(
   const std::uint32_t threads = scale() < 1 ? 1'500 : 5'000;
   constexpr std::uint64_t blocks = 4;
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   unsigned refused = 0;
   // As if all messages had been read before the free: the same thread comes back after all others.
   for (int round = 0; round < 2; ++round) {
@@ -546,8 +534,7 @@ TEST_CASE(
 
 TEST_CASE("pages are forbidden under their block's lock, and hidden by their process without it") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   std::vector<std::string> calls;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
     if (operation != "forbid" && operation != "hide") return;
@@ -582,8 +569,7 @@ TEST_CASE("a mapped page is hidden, and its entry is not touched") {
 
 TEST_CASE("stale messages about freed memory retire no addresses") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 8) s.touch(device, {page});
   CHECK(s.address_space.allocate(4 * block_size, 0));
   CHECK(s.machine.at(1).held() == 0);
@@ -594,8 +580,7 @@ TEST_CASE("several stale messages of one thread do not count as a second access 
   std::vector<Fault> late;
   for (int i = 0; i < 3; ++i)
     late.push_back(s.service.take(device, {base, 7, false, false, false}));
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   for (Fault& fault : late) {
     s.machine.log.clear();
     CHECK_FALSE(s.service.resolve(fault));
@@ -611,8 +596,7 @@ TEST_CASE("stale messages of one thread about memory that is freed again and aga
   Setup s;
   for (int i = 0; i < 3; ++i) {
     Fault late = s.service.take(device, {base, 7, false, false, false});
-    REQUIRE(s.address_space.begin_free(s.whole.offset));
-    s.address_space.end_free(s.whole);
+    s.free(s.whole);
     s.machine.log.clear();
     CHECK_FALSE(s.service.resolve(late));
     CHECK(s.woke(device, {0}));
@@ -624,13 +608,11 @@ TEST_CASE("stale messages of one thread about memory that is freed again and aga
 
 TEST_CASE("an access to freed memory is refused even if other memory is freed all the time") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   // A pause of 100 ms between two rounds, as on a busy machine, begins the count again.
   for (unsigned i = 0; i <= 10 * StaleFaults::rounds_max && !s.machine.at(1).forbids({0}); ++i) {
     const Allocation other = s.address_space.allocate(page_size, 0).value();
-    REQUIRE(s.address_space.begin_free(other.offset));
-    s.address_space.end_free(other);
+    s.free(other);
     Fault fault = s.service.take(device, {base, 7, false, false, false});
     (void)s.service.resolve(fault);
   }
@@ -767,11 +749,7 @@ TEST_CASE("temporarily pinned pages are mapped where they are, and fault again w
   s.touch(host, {21});
   Setup::let_residency_end();
   CHECK_FALSE(s.service.temporary_pins().next_end());
-  s.policy.opinion = {.destination = host,
-                      .region = PageRun{21, 1},
-                      .pins = true,
-                      .pin_begins = true,
-                      .pin_until_ns = now_ns() + 100'000'000};
+  s.pin_until(now_ns() + 100'000'000);
   s.touch(device, {21});
   CHECK(s.machine.at(0).holds({21}));
   CHECK(s.machine.at(1).held() == 0);
@@ -803,11 +781,7 @@ TEST_CASE("a temporary pin that ends before the pages were mapped ends in the sa
   Setup s;
   s.touch(host, {21});
   Setup::let_residency_end();
-  s.policy.opinion = {.destination = host,
-                      .region = PageRun{21, 1},
-                      .pins = true,
-                      .pin_begins = true,
-                      .pin_until_ns = now_ns() + 1};
+  s.pin_until(now_ns() + 1);
   // The view switcher has not been started yet.
   Fault fault = s.service.take(device, {base + 21 * page_size, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
@@ -849,11 +823,7 @@ TEST_CASE("a processor that is advised to access pinned pages still maps them af
   s.switcher.start();
   s.touch(host, {21});
   s.accessed_by({{0}, 512}, device);
-  s.policy.opinion = {.destination = host,
-                      .region = PageRun{21, 1},
-                      .pins = true,
-                      .pin_begins = true,
-                      .pin_until_ns = now_ns()};
+  s.pin_until(now_ns());
   s.touch(device, {21});
   REQUIRE(s.machine.at(1).maps({21}));
   s.service.temporary_pins().end_due(now_ns());
@@ -865,11 +835,7 @@ TEST_CASE("pages that are freed during a temporary pin are not reported as unpin
   Setup s;
   s.switcher.start();
   s.touch(host, {21});
-  s.policy.opinion = {.destination = host,
-                      .region = PageRun{21, 1},
-                      .pins = true,
-                      .pin_begins = true,
-                      .pin_until_ns = now_ns()};
+  s.pin_until(now_ns());
   s.touch(device, {21});
   Block& block = s.machine.blocks().at({0});
   {
@@ -1012,8 +978,7 @@ TEST_CASE("a copy stays with its reader for a moment before a write elsewhere en
     };
     s.touch(device, {0}, false);
     if (!refused) continue;
-    while (const auto later = s.service.resolve(write))
-      while (now_ns() < *later) std::this_thread::yield();
+    s.resolve(write);
     CHECK_FALSE(s.machine.at(1).holds({0}));
     CHECK(s.machine.at(0).maps_writable({0}));
   }
@@ -1080,8 +1045,7 @@ TEST_CASE("a fault that has waited for long in its pool's line sees the page els
 
 TEST_CASE("device memory is never created in another pool, even if its own is full") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   const auto managed = s.address_space.allocate(2 * block_size, 0);
   const auto own = s.address_space.allocate(block_size, 0, {device});
   REQUIRE((managed && own));
@@ -1195,8 +1159,7 @@ TEST_CASE("the grain of processors that do not use a page has no effect on it") 
 TEST_CASE(
     "a grain does not include pinned pages, other advice, other places or another allocation") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
+  s.free(s.whole);
   const Allocation one = s.address_space.allocate(256 * page_size, 0).value();
   const Allocation other = s.address_space.allocate(64 * page_size, 0).value();
   REQUIRE(block_of(one.pages().first) == block_of(other.pages().first));
@@ -1283,11 +1246,8 @@ TEST_CASE("where access to neighbours may have been lost, too, a fault restores 
 
 TEST_CASE("memory of a single device is refused to other processors, at their second access") {
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
-  const auto own = s.address_space.allocate(block_size, 0, {device});
-  REQUIRE(own);
-  const PageIndex page = own->pages().first + 5;
+  const Allocation own = s.allocate_own();
+  const PageIndex page = own.pages().first + 5;
   for (const Processor other : {host, Processor::device(1)}) {
     const FaultMessage message{base + offset_of(page), 7, true, false, false};
     // The first message may be stale: from before the memory became the device's.
@@ -1305,18 +1265,15 @@ TEST_CASE("memory of a single device is refused to other processors, at their se
 TEST_CASE("messages that are stale each time access is removed do not count as a second access") {
   constexpr Processor peer = Processor::device(1);
   Setup s;
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
-  const auto own = s.address_space.allocate(block_size, 0, {device});
-  REQUIRE(own);
-  const PageIndex page = own->pages().first + 5;
+  const Allocation own = s.allocate_own();
+  const PageIndex page = own.pages().first + 5;
   const FaultMessage message{base + offset_of(page), 7, true, false, false};
   for (int round = 0; round < 3; ++round) {
     s.answer(peer, message);
     CHECK(s.woke(peer, page));
     CHECK_FALSE(s.machine.at(peer.index).forbids(page));
-    s.audiences.admit(own->owner.audience(), peer.bit());
-    s.audiences.exclude(own->owner.audience(), peer.bit());
+    s.audiences.admit(own.owner.audience(), peer.bit());
+    s.audiences.exclude(own.owner.audience(), peer.bit());
   }
   s.answer(peer, message);
   CHECK_FALSE(s.machine.at(peer.index).forbids(page));
@@ -1328,15 +1285,12 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
   constexpr Processor peer = Processor::device(1);
   Setup s;
   s.switcher.start();
-  REQUIRE(s.address_space.begin_free(s.whole.offset));
-  s.address_space.end_free(s.whole);
-  const auto own = s.address_space.allocate(block_size, 0, {device});
-  REQUIRE(own);
-  const PageSpan pages = own->pages();
+  const Allocation own = s.allocate_own();
+  const PageSpan pages = own.pages();
   s.advice.change(pages, {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t i = 0; i < pages.count; i += pages_per_region)
     s.touch(device, pages.first + i);
-  s.audiences.admit(own->owner.audience(), peer.bit());
+  s.audiences.admit(own.owner.audience(), peer.bit());
   s.touch(peer, pages.first + 5);
   for (const PageIndex page : {pages.first, pages.first + 5, pages.end() - 1}) {
     CHECK(s.machine.at(2).view(page) == 1);
@@ -1344,7 +1298,7 @@ TEST_CASE("a peer with access maps a whole block remotely, until its access is r
   }
   CHECK(s.machine.at(2).held() == 0);
 
-  s.audiences.exclude(own->owner.audience(), peer.bit());
+  s.audiences.exclude(own.owner.audience(), peer.bit());
   CHECK(s.effects.take_back(std::span(&pages, 1), peer));
   CHECK(s.machine.at(2).view(pages.first) == 2);
   CHECK_FALSE(s.machine.at(2).maps_writable(pages.first + 5));

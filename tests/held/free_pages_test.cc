@@ -1,6 +1,5 @@
 // Parts of huge pages that nobody holds leave their pool at once, however many page tables have
 // entries for them: none is taken for held. Also runs in the virtual machine, with another kernel.
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 #include <string>
 
 #include "held/held_counter.h"
@@ -22,17 +20,12 @@
 namespace wherry::test::free_pages_test {
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t block_pages = block_bytes / page_bytes;
 constexpr std::array processors{host, device0, device1};
 constexpr std::chrono::seconds time_limit{30};
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_POLICY", "migrate-always", 1);
-    return Stage("capacity=64M;capacity=64M");
-  }();
+  static Stage the_stage("capacity=64M;capacity=64M", "WHERRY_POLICY", "migrate-always");
   return the_stage;
 }
 

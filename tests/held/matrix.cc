@@ -18,8 +18,6 @@
 namespace wherry::test {
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t block_pages = block_bytes / page_bytes;
 constexpr std::size_t half_words = block_words / 2;
 // More than the device holds.

@@ -28,8 +28,6 @@
 namespace wherry::test::situations_test {
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t block_pages = block_bytes / page_bytes;
 constexpr std::uint64_t salt = 1;
 // Nobody waits for a holder.

@@ -306,6 +306,13 @@ int choose(const char* function, void* caller, unsigned long request) {
   return fault;
 }
 
+// Whether this execution of the call fails. Sets errno in that case.
+bool fails(const char* function, void* caller, unsigned long request = 0) {
+  const int fault = choose(function, caller, request);
+  if (fault > 0) errno = fault;
+  return fault > 0;
+}
+
 int visit_module(dl_phdr_info* info, std::size_t, void*) {
   const bool is_it = strstr(info->dlpi_name, "/libwherry.so") != nullptr;
   const bool is_cxx = strstr(info->dlpi_name, "/libstdc++.so") != nullptr;
@@ -375,16 +382,21 @@ unsigned long kind_of(int fd) {
   static std::atomic<void*> known{}; \
   auto* const actual = real<decltype(name)>(known, #name)
 #define CALLER __builtin_return_address(0)
+// The variable arguments of the function, which follow `last`, as an array `rest`.
+#define REST(type, count, last)                          \
+  type rest[count];                                      \
+  {                                                      \
+    va_list list;                                        \
+    va_start(list, last);                                \
+    for (auto& value : rest) value = va_arg(list, type); \
+    va_end(list);                                        \
+  }
 
 // The original function, except for a fault that is reported in errno.
 #define INTERPOSE(result, failed, name, parameters, arguments, request)           \
   extern "C" [[gnu::visibility("default")]] result name parameters {              \
     REAL(name);                                                                   \
-    const int fault = choose(#name, CALLER, static_cast<unsigned long>(request)); \
-    if (fault > 0) {                                                              \
-      errno = fault;                                                              \
-      return failed;                                                              \
-    }                                                                             \
+    if (fails(#name, CALLER, static_cast<unsigned long>(request))) return failed; \
     return actual arguments;                                                      \
   }
 // The same for faults that are reported in the result.
@@ -536,70 +548,39 @@ extern "C" [[gnu::visibility("default")]] int close(int fd) {
 
 extern "C" [[gnu::visibility("default")]] int open64(const char* path, int flags, ...) {
   REAL(open64);
-  va_list rest;
-  va_start(rest, flags);
-  const unsigned permissions = va_arg(rest, unsigned);
-  va_end(rest);
-  if (const int fault = choose("open64", CALLER, 0); fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  return actual(path, flags, permissions);
+  REST(unsigned, 1, flags);
+  if (fails("open64", CALLER)) return -1;
+  return actual(path, flags, rest[0]);
 }
 
 extern "C" [[gnu::visibility("default")]] int openat64(int folder, const char* path, int flags,
                                                        ...) {
   REAL(openat64);
-  va_list rest;
-  va_start(rest, flags);
-  const unsigned permissions = va_arg(rest, unsigned);
-  va_end(rest);
-  if (const int fault = choose("openat64", CALLER, 0); fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  return actual(folder, path, flags, permissions);
+  REST(unsigned, 1, flags);
+  if (fails("openat64", CALLER)) return -1;
+  return actual(folder, path, flags, rest[0]);
 }
 
 extern "C" [[gnu::visibility("default")]] int fcntl64(int fd, int command, ...) {
   REAL(fcntl64);
-  va_list rest;
-  va_start(rest, command);
-  void* const argument = va_arg(rest, void*);
-  va_end(rest);
-  if (const int fault = choose("fcntl64", CALLER, static_cast<unsigned long>(command)); fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  return actual(fd, command, argument);
+  REST(void*, 1, command);
+  if (fails("fcntl64", CALLER, static_cast<unsigned long>(command))) return -1;
+  return actual(fd, command, rest[0]);
 }
 
 extern "C" [[gnu::visibility("default")]] int prctl(int option, ...) {
   REAL(prctl);
-  va_list rest;
-  va_start(rest, option);
-  unsigned long values[4];
-  for (unsigned long& value : values) value = va_arg(rest, unsigned long);
-  va_end(rest);
-  if (const int fault = choose("prctl", CALLER, static_cast<unsigned long>(option)); fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  return actual(option, values[0], values[1], values[2], values[3]);
+  REST(unsigned long, 4, option);
+  if (fails("prctl", CALLER, static_cast<unsigned long>(option))) return -1;
+  return actual(option, rest[0], rest[1], rest[2], rest[3]);
 }
 
 extern "C" [[gnu::visibility("default")]] void* mremap(void* old, std::size_t old_bytes,
                                                        std::size_t bytes, int flags, ...) {
   REAL(mremap);
-  va_list rest;
-  va_start(rest, flags);
-  void* const place = va_arg(rest, void*);
-  va_end(rest);
-  if (const int fault = choose("mremap", CALLER, 0); fault > 0) {
-    errno = fault;
-    return MAP_FAILED;
-  }
-  return actual(old, old_bytes, bytes, flags, place);
+  REST(void*, 1, flags);
+  if (fails("mremap", CALLER)) return MAP_FAILED;
+  return actual(old, old_bytes, bytes, flags, rest[0]);
 }
 
 namespace {
@@ -625,10 +606,8 @@ int do_half(int fd, unsigned long request, Ioctl* actual, Request& asked, __u64&
 
 extern "C" [[gnu::visibility("default")]] int ioctl(int fd, unsigned long request, ...) {
   REAL(ioctl);
-  va_list rest;
-  va_start(rest, request);
-  void* const argument = va_arg(rest, void*);
-  va_end(rest);
+  REST(void*, 1, request);
+  void* const argument = rest[0];
   const int fault = choose("ioctl", CALLER, request);
   if (fault == fault_short) {
     if (request == UFFDIO_COPY) {
@@ -657,36 +636,19 @@ extern "C" [[gnu::visibility("default")]] int ioctl(int fd, unsigned long reques
 
 extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) {
   REAL(syscall);
-  va_list rest;
-  va_start(rest, number);
-  long values[6];
-  for (long& value : values) value = va_arg(rest, long);
-  va_end(rest);
+  REST(long, 6, number);
   // A wait may end early at any time; a wake always succeeds.
-  const bool is_wake = number == SYS_futex && (values[1] & 0x7f) == 1;
-  const int fault =
-      is_wake ? no_fault : choose("syscall", CALLER, static_cast<unsigned long>(number));
-  if (fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  return actual(number, values[0], values[1], values[2], values[3], values[4], values[5]);
+  const bool is_wake = number == SYS_futex && (rest[1] & 0x7f) == 1;
+  if (!is_wake && fails("syscall", CALLER, static_cast<unsigned long>(number))) return -1;
+  return actual(number, rest[0], rest[1], rest[2], rest[3], rest[4], rest[5]);
 }
 
 extern "C" [[gnu::visibility("default")]] int clone(int (*function)(void*), void* stack, int flags,
                                                     void* argument, ...) {
   REAL(clone);
-  va_list rest;
-  va_start(rest, argument);
-  void* const parent = va_arg(rest, void*);
-  void* const tls = va_arg(rest, void*);
-  void* const child = va_arg(rest, void*);
-  va_end(rest);
-  if (const int fault = choose("clone", CALLER, 0); fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  return actual(function, stack, flags, argument, parent, tls, child);
+  REST(void*, 3, argument);
+  if (fails("clone", CALLER)) return -1;
+  return actual(function, stack, flags, argument, rest[0], rest[1], rest[2]);
 }
 
 // For std::thread the C++ library makes the call: then the call site is found in the backtrace.

@@ -6,7 +6,6 @@
 #include <wherry/cuda.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "../support/refused_reads.h"
 

@@ -56,6 +56,10 @@ class Depot {
     backend_->begin(0, {kind, span, Processor{0}, Processor{1}});
     return backend_->next();
   }
+  OpStatus transfer(const ByteTransfer& transfer) {
+    backend_->begin(0, transfer);
+    return backend_->next().status;
+  }
   CopyBackend& backend() { return *backend_; }
 
   std::uint64_t pages(int p) { return allocated_bytes(pool(p).file().fd_at(0)) / page_size; }
@@ -96,148 +100,141 @@ const Way ways[] = {
 // A whole block, and parts of one at arbitrary positions.
 const PageSpan spans[] = {{{512}, 512}, {{512}, 32}, {{530}, 100}, {{1000}, 24}, {{1023}, 1}};
 
+// Calls body(depot, span) for each way and span, with an empty depot.
+template <typename Body>
+void with_each_span(const Body& body) {
+  for (const Way& way : ways)
+    for (const PageSpan span : spans) {
+      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
+      Depot depot(way.make, way.method, way.huge);
+      body(depot, span);
+    }
+}
+// Calls body(depot, bytes) for each way and some sizes, with a depot that has block 1 in pool 0.
+template <typename Body>
+void with_each_size(const Body& body) {
+  for (const Way& way : ways)
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
+      INFO(way.name << ", " << bytes << " bytes");
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({{512}, 512});
+      body(depot, bytes);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("moved pages are in the target's pool, and whole folios are gone from the source") {
-  for (const Way& way : ways) {
-    for (const PageSpan span : spans) {
-      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
-      Depot depot(way.make, way.method, way.huge);
-      depot.stock({{512}, 512});
-      const TransferResult outcome = depot.transfer(PageTransfer::Kind::move, span);
-      REQUIRE(outcome.status == OpStatus::ok);
-      // A part of a huge page must be split from it first, which is the page engine's task.
-      const bool whole = span.count == pages_per_block;
-      const bool leaves = whole || !depot.pool(0).file().has_huge_pages();
-      CHECK(outcome.released == leaves);
-      CHECK(depot.pages(0) == 512 - (leaves ? span.count : 0));
-      CHECK(depot.pages(1) == span.count);
-      for (PageIndex page{512}; page < PageIndex{1024}; ++page) {
-        const bool moved = span.contains(page);
-        CHECK(depot.holds(1, page) == moved);
-        CHECK(depot.holds(0, page) == !(moved && leaves));
-        CHECK(depot.has_value(moved ? 1 : 0, page, Depot::value(page)));
-        if (moved && !leaves) CHECK(depot.has_value(0, page, Depot::value(page)));
-      }
+  with_each_span([](Depot& depot, PageSpan span) {
+    depot.stock({{512}, 512});
+    const TransferResult outcome = depot.transfer(PageTransfer::Kind::move, span);
+    REQUIRE(outcome.status == OpStatus::ok);
+    // A part of a huge page must be split from it first, which is the page engine's task.
+    const bool whole = span.count == pages_per_block;
+    const bool leaves = whole || !depot.pool(0).file().has_huge_pages();
+    CHECK(outcome.released == leaves);
+    CHECK(depot.pages(0) == 512 - (leaves ? span.count : 0));
+    CHECK(depot.pages(1) == span.count);
+    for (PageIndex page{512}; page < PageIndex{1024}; ++page) {
+      const bool moved = span.contains(page);
+      CHECK(depot.holds(1, page) == moved);
+      CHECK(depot.holds(0, page) == !(moved && leaves));
+      CHECK(depot.has_value(moved ? 1 : 0, page, Depot::value(page)));
+      if (moved && !leaves) CHECK(depot.has_value(0, page, Depot::value(page)));
     }
-  }
+  });
 }
 
 TEST_CASE("copied pages are in both pools") {
-  for (const Way& way : ways) {
-    for (const PageSpan span : spans) {
-      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
-      Depot depot(way.make, way.method, way.huge);
-      depot.stock({{512}, 512});
-      const TransferResult outcome = depot.transfer(PageTransfer::Kind::copy, span);
-      REQUIRE(outcome.status == OpStatus::ok);
-      CHECK_FALSE(outcome.released);
-      CHECK(depot.pages(0) == 512);
-      CHECK(depot.pages(1) == span.count);
-      for (PageIndex page = span.first; page < span.end(); ++page) {
-        CHECK(depot.has_value(0, page, Depot::value(page)));
-        CHECK(depot.has_value(1, page, Depot::value(page)));
-      }
+  with_each_span([](Depot& depot, PageSpan span) {
+    depot.stock({{512}, 512});
+    const TransferResult outcome = depot.transfer(PageTransfer::Kind::copy, span);
+    REQUIRE(outcome.status == OpStatus::ok);
+    CHECK_FALSE(outcome.released);
+    CHECK(depot.pages(0) == 512);
+    CHECK(depot.pages(1) == span.count);
+    for (PageIndex page = span.first; page < span.end(); ++page) {
+      CHECK(depot.has_value(0, page, Depot::value(page)));
+      CHECK(depot.has_value(1, page, Depot::value(page)));
     }
-  }
+  });
 }
 
 TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools and memory") {
   constexpr std::uint64_t start = 600 * page_size + 123;
-  for (const Way& way : ways) {
-    for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
-      INFO(way.name << ", " << bytes << " bytes");
-      Depot depot(way.make, way.method, way.huge);
-      depot.stock({{512}, 512});
-      std::vector<std::byte> there(bytes + 2, std::byte{0xee});
-      const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
-        depot.backend().begin(0, ByteTransfer{to, from, bytes});
-        return depot.backend().next().status;
-      };
-      const auto in_pool = [](int p, std::uint64_t offset) {
-        return ByteTransfer::InPool{Processor{p}, offset};
-      };
-      const auto byte_of = [](std::uint64_t offset) {
-        return static_cast<std::byte>(Depot::value(page_at_offset(offset)));
-      };
-      REQUIRE(transfer(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
-      CHECK(there.front() == std::byte{0xee});
-      CHECK(there.back() == std::byte{0xee});
-      std::size_t wrong = 0;
-      for (std::size_t i = 0; i < bytes; ++i) wrong += there[i + 1] != byte_of(start + i);
-      CHECK(wrong == 0);
-      // Into existing pages: from memory, and from the other pool.
-      REQUIRE(depot.pool(1).fill_zero({{512}, 512}));
-      for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
-        const ByteTransfer::Place from = to == start + 1 ? ByteTransfer::Place(there.data() + 1)
-                                                         : ByteTransfer::Place(in_pool(0, start));
-        REQUIRE(transfer(in_pool(1, to), from) == OpStatus::ok);
-        const std::byte* const seen = depot.pool(1).alias({0});
-        CHECK(seen[to - 1] == std::byte{0});
-        CHECK(seen[to + bytes] == std::byte{0});
-        CHECK(std::memcmp(seen + to, there.data() + 1, bytes) == 0);
-      }
-      std::vector<std::byte> copy(bytes);
-      REQUIRE(transfer(copy.data(), there.data() + 1) == OpStatus::ok);
-      CHECK(std::memcmp(copy.data(), there.data() + 1, bytes) == 0);
-      CHECK(depot.pages(0) == 512);
-      CHECK(depot.pages(1) == 512);
-      // Addresses without memory.
-      std::byte* const nowhere = reinterpret_cast<std::byte*>(page_size);
-      CHECK(transfer(nowhere, in_pool(0, start)) == OpStatus::bad_address);
-      CHECK(transfer(in_pool(1, start), nowhere) == OpStatus::bad_address);
-      CHECK(transfer(nowhere, there.data()) == OpStatus::bad_address);
-      CHECK(transfer(copy.data(), nowhere) == OpStatus::bad_address);
+  with_each_size([](Depot& depot, std::size_t bytes) {
+    std::vector<std::byte> there(bytes + 2, std::byte{0xee});
+    const auto in_pool = [](int p, std::uint64_t offset) {
+      return ByteTransfer::InPool{Processor{p}, offset};
+    };
+    const auto byte_of = [](std::uint64_t offset) {
+      return static_cast<std::byte>(Depot::value(page_at_offset(offset)));
+    };
+    REQUIRE(depot.transfer({there.data() + 1, in_pool(0, start), bytes}) == OpStatus::ok);
+    CHECK(there.front() == std::byte{0xee});
+    CHECK(there.back() == std::byte{0xee});
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < bytes; ++i) wrong += there[i + 1] != byte_of(start + i);
+    CHECK(wrong == 0);
+    // Into existing pages: from memory, and from the other pool.
+    REQUIRE(depot.pool(1).fill_zero({{512}, 512}));
+    for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
+      const ByteTransfer::Place from = to == start + 1 ? ByteTransfer::Place(there.data() + 1)
+                                                       : ByteTransfer::Place(in_pool(0, start));
+      REQUIRE(depot.transfer({in_pool(1, to), from, bytes}) == OpStatus::ok);
+      const std::byte* const seen = depot.pool(1).alias({0});
+      CHECK(seen[to - 1] == std::byte{0});
+      CHECK(seen[to + bytes] == std::byte{0});
+      CHECK(std::memcmp(seen + to, there.data() + 1, bytes) == 0);
     }
-  }
+    std::vector<std::byte> copy(bytes);
+    REQUIRE(depot.transfer({copy.data(), there.data() + 1, bytes}) == OpStatus::ok);
+    CHECK(std::memcmp(copy.data(), there.data() + 1, bytes) == 0);
+    CHECK(depot.pages(0) == 512);
+    CHECK(depot.pages(1) == 512);
+    // Addresses without memory.
+    std::byte* const nowhere = reinterpret_cast<std::byte*>(page_size);
+    CHECK(depot.transfer({nowhere, in_pool(0, start), bytes}) == OpStatus::bad_address);
+    CHECK(depot.transfer({in_pool(1, start), nowhere, bytes}) == OpStatus::bad_address);
+    CHECK(depot.transfer({nowhere, there.data(), bytes}) == OpStatus::bad_address);
+    CHECK(depot.transfer({copy.data(), nowhere, bytes}) == OpStatus::bad_address);
+  });
 }
 
 TEST_CASE("a byte transfer copies from and to files that are not pools") {
   constexpr std::uint64_t start = 600 * page_size + 123;
-  for (const Way& way : ways) {
-    for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
-      INFO(way.name << ", " << bytes << " bytes");
-      Depot depot(way.make, way.method, way.huge);
-      depot.stock({{512}, 512});
-      REQUIRE(depot.pool(1).fill_zero({{512}, 512}));
-      const MemoryFile file("depot-file", arena_bytes, HugePages::never);
-      REQUIRE(file.allocate(512 * page_size, block_size) == 0);
-      const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
-        depot.backend().begin(0, ByteTransfer{to, from, bytes});
-        return depot.backend().next().status;
-      };
-      const ByteTransfer::Place in_file = ByteTransfer::InFile{file.fd(), start + 5};
-      std::vector<std::byte> seen(bytes + 2, std::byte{0xee});
-      REQUIRE(transfer(in_file, ByteTransfer::InPool{Processor{0}, start}) == OpStatus::ok);
-      REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
-      CHECK(seen.front() == std::byte{0xee});
-      CHECK(seen.back() == std::byte{0xee});
-      CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias({0}) + start, bytes) == 0);
-      // From the file into a pool, and from memory into the file.
-      REQUIRE(transfer(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
-      CHECK(std::memcmp(depot.pool(1).alias({0}) + start, seen.data() + 1, bytes) == 0);
-      const std::vector<std::byte> other(bytes, std::byte{0x5a});
-      REQUIRE(transfer(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
-      REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
-      CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
-      CHECK(allocated_bytes(file.fd()) == block_size);
-    }
-  }
+  with_each_size([](Depot& depot, std::size_t bytes) {
+    REQUIRE(depot.pool(1).fill_zero({{512}, 512}));
+    const MemoryFile file("depot-file", arena_bytes, HugePages::never);
+    REQUIRE(file.allocate(512 * page_size, block_size) == 0);
+    const ByteTransfer::Place in_file = ByteTransfer::InFile{file.fd(), start + 5};
+    std::vector<std::byte> seen(bytes + 2, std::byte{0xee});
+    REQUIRE(depot.transfer({in_file, ByteTransfer::InPool{Processor{0}, start}, bytes}) ==
+            OpStatus::ok);
+    REQUIRE(depot.transfer({seen.data() + 1, in_file, bytes}) == OpStatus::ok);
+    CHECK(seen.front() == std::byte{0xee});
+    CHECK(seen.back() == std::byte{0xee});
+    CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias({0}) + start, bytes) == 0);
+    // From the file into a pool, and from memory into the file.
+    REQUIRE(depot.transfer({ByteTransfer::InPool{Processor{1}, start}, in_file, bytes}) ==
+            OpStatus::ok);
+    CHECK(std::memcmp(depot.pool(1).alias({0}) + start, seen.data() + 1, bytes) == 0);
+    const std::vector<std::byte> other(bytes, std::byte{0x5a});
+    REQUIRE(depot.transfer({in_file, const_cast<std::byte*>(other.data()), bytes}) == OpStatus::ok);
+    REQUIRE(depot.transfer({seen.data() + 1, in_file, bytes}) == OpStatus::ok);
+    CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
+    CHECK(allocated_bytes(file.fd()) == block_size);
+  });
 }
 
 TEST_CASE("created pages are zero, completely and alone") {
-  for (const Way& way : ways) {
-    for (const PageSpan span : spans) {
-      INFO(way.name << ", pages " << span.first.value << "+" << span.count);
-      Depot depot(way.make, way.method, way.huge);
-      const TransferResult outcome = depot.transfer(PageTransfer::Kind::create, span);
-      REQUIRE(outcome.status == OpStatus::ok);
-      CHECK(depot.pages(0) == 0);
-      CHECK(depot.pages(1) == span.count);
-      for (PageIndex page = span.first; page < span.end(); ++page)
-        CHECK(depot.has_value(1, page, 0));
-    }
-  }
+  with_each_span([](Depot& depot, PageSpan span) {
+    const TransferResult outcome = depot.transfer(PageTransfer::Kind::create, span);
+    REQUIRE(outcome.status == OpStatus::ok);
+    CHECK(depot.pages(0) == 0);
+    CHECK(depot.pages(1) == span.count);
+    for (PageIndex page = span.first; page < span.end(); ++page) CHECK(depot.has_value(1, page, 0));
+  });
 }
 
 TEST_CASE("a whole block arrives as one huge page where pools have huge pages, and can be split") {
@@ -302,8 +299,7 @@ TEST_CASE("a byte transfer to memory whose writes are frozen completes when the 
         const ByteTransfer::Place from =
             from_pool ? ByteTransfer::Place(ByteTransfer::InPool{Processor{0}, 600 * page_size})
                       : ByteTransfer::Place(source.data());
-        depot.backend().begin(0, ByteTransfer{target.data(), from, bytes});
-        CHECK(depot.backend().next().status == OpStatus::ok);
+        CHECK(depot.transfer({target.data(), from, bytes}) == OpStatus::ok);
         holder.join();
         for (std::size_t i = 0; i < bytes; i += page_size)
           CHECK(target.data()[i] ==

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <functional>
-#include <string>
 
 #include "support/catch.h"
 #include "support/child.h"

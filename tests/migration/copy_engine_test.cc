@@ -8,58 +8,32 @@
 #include <future>
 #include <random>
 
-#include "base/clock.h"
-#include "faults/fault_service.h"
-#include "migration/view_switcher.h"
 #include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"
 #include "support/catch.h"
-#include "support/fake_backend.h"
+#include "support/service_setup.h"
 
 namespace wherry::test::copy_engine_test {
 namespace {
 
-constexpr std::uintptr_t base = 0x7000'0000'0000;
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
-constexpr Processor other_device = Processor::device(1);
 constexpr std::uint64_t blocks = 8;
 constexpr std::uint64_t pages = blocks * pages_per_block;
 using Memory = CopyRequest::Memory;
 using Side = CopyRequest::Side;
 
-struct Setup {
-  explicit Setup(std::uint64_t capacity_pages = pages) : machine(3, blocks, capacity_pages) {
+struct Setup : ServiceSetup<MigrateAlways> {
+  explicit Setup(std::uint64_t capacity_pages = pages)
+      : ServiceSetup(blocks, capacity_pages, /*knows_pins=*/true, /*region_pages=*/1) {
     switcher.start();
     copiers.start();
   }
 
-  FakeMachine machine;
-  BackendState backend_state{machine};
-  PageEngine engine{machine.memories(), nullptr, nullptr, now_ns, nullptr, &advice};
-  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
-  AdviceMap advice;
-  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
-  AddressSpace address_space{blocks * block_size};
-  Audiences audiences;
-  MigrateAlways policy;
-  const ArenaLayout layout{base, blocks* block_size, 0};
-  FaultService service{layout,        engine,    evictor,        effects, machine.blocks(),
-                       address_space, audiences, AdviceRules(1), policy};
-  Allocation whole = address_space.allocate(blocks * block_size, 0).value();
   Copiers copiers{[this](unsigned) { return std::make_unique<FakeBackend>(backend_state); },
                   Copiers::Limits{2}};
   CopyEngine copies{{engine, machine.blocks(), address_space, effects, evictor, copiers},
                     [this] { return std::make_unique<FakeBackend>(backend_state); }};
 
-  void touch(Processor p, PageIndex page, bool write = true) {
-    Fault fault = service.take(p, {base + offset_of(page), 1, write, false, false});
-    while (const auto due = service.resolve(fault))
-      while (now_ns() < *due) std::this_thread::yield();
-  }
   // Copies by this thread or by copiers.
   OpStatus copy(const CopyRequest& request, bool with_copiers) {
     if (!with_copiers) return copies.copy(request);
@@ -73,19 +47,6 @@ struct Setup {
     Block& block = machine.blocks().at(block_of(page));
     const LockGuard guard(block.lock);
     return block.residents(page_in_block(page));
-  }
-  // Checks that no transfer is in progress, and that the page state agrees with the pools.
-  void check_page_state() {
-    machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
-      const LockGuard guard(block.lock);
-      block.check_invariants();
-      CHECK(block.in_flight().none());
-      for (int p = 0; p < 3; ++p)
-        for (unsigned page = 0; page < pages_per_block; ++page)
-          if (machine.at(p).holds(block_span(index).first + page) !=
-              block.at(Processor{p}).resident.test(page))
-            FAIL_CHECK("page " << page << " of block " << index.value);
-    });
   }
   // The bytes that a processor would read.
   std::vector<std::byte> look(std::uint64_t offset, std::size_t bytes) {

@@ -5,11 +5,9 @@
 #include "migration/page_engine.h"
 #include "support/catch.h"
 #include "support/fake_machine.h"
+#include "support/processors.h"
 
 namespace wherry::test {
-
-inline constexpr Processor host = Processor::host();
-inline constexpr Processor device = Processor::device(0);
 
 inline std::uint64_t fake_now_ns = 1'000'000;
 inline std::uint64_t fake_clock() {

@@ -5,30 +5,15 @@
 #include <thread>
 
 #include "migration/background_evictor.h"
-#include "migration/view_switcher.h"
 #include "support/catch.h"
-#include "support/fake_backend.h"
-#include "support/fake_machine.h"
+#include "support/service_setup.h"
 
 namespace wherry::test::evictor_test {
 namespace {
 
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
-constexpr Processor other = Processor::device(1);
-
-struct Setup {
+struct Setup : EvictorSetup {
   explicit Setup(std::uint64_t blocks = 8, std::uint64_t capacity_blocks = 4)
-      : machine(3, blocks, capacity_blocks * pages_per_block) {}
-
-  FakeMachine machine;
-  PageEngine engine{machine.memories()};
-  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
-  AdviceMap advice;
-  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  BackendState backend_state{machine};
-  Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
+      : EvictorSetup(blocks, capacity_blocks * pages_per_block) {}
 
   Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
   // Creates pages of one block at p.
@@ -90,7 +75,7 @@ TEST_CASE(
   s.fill(host, 4);
   for (std::uint64_t number = 0; number < 4; ++number) {
     s.duplicate(number, Setup::all, host, device);
-    s.duplicate(number, Setup::all, host, other);
+    s.duplicate(number, Setup::all, host, other_device);
   }
   const std::size_t copied = s.copies_made();
   Reservation reservation;

@@ -6,50 +6,24 @@
 #include <condition_variable>
 #include <random>
 
-#include "base/clock.h"
-#include "faults/fault_service.h"
 #include "migration/read_ahead.h"
-#include "migration/view_switcher.h"
 #include "policy/fixed_policies.h"
 #include "support/catch.h"
 #include "support/conditions.h"
-#include "support/fake_backend.h"
+#include "support/service_setup.h"
 #include "support/waiting.h"
 
 namespace wherry::test::prefetcher_test {
 namespace {
 
-constexpr std::uintptr_t base = 0x7000'0000'0000;
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
 constexpr std::uint64_t blocks = 8;
 constexpr std::uint64_t pages = blocks * pages_per_block;
 
-struct Setup {
+struct Setup : ServiceSetup<MigrateAlways> {
   explicit Setup(std::uint64_t capacity_pages = pages, unsigned copiers = 2)
-      : machine(3, blocks, capacity_pages), copiers_(copiers) {}
+      : ServiceSetup(blocks, capacity_pages, /*knows_pins=*/false, /*region_pages=*/16),
+        copiers_(copiers) {}
 
-  FakeMachine machine;
-  BackendState backend_state{machine};
-  PageEngine engine{machine.memories()};
-  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
-  AdviceMap advice;
-  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
-  AddressSpace address_space{blocks * block_size};
-  Audiences audiences;
-  MigrateAlways policy;
-  const ArenaLayout layout{base, blocks* block_size, 0};
-  FaultService service{layout,        engine,    evictor,         effects, machine.blocks(),
-                       address_space, audiences, AdviceRules(16), policy};
-  Allocation whole = address_space.allocate(blocks * block_size, 0).value();
-
-  void touch(Processor p, PageIndex page, bool write = true) {
-    Fault fault = service.take(p, {base + offset_of(page), 1, write, false, false});
-    while (const auto due = service.resolve(fault))
-      while (now_ns() < *due) std::this_thread::yield();
-  }
   // Puts every page of the span at p, with its number as the value.
   void stock(Processor p, PageSpan span) {
     for (PageIndex page = span.first; page < span.end(); page = {(page.value / 16 + 1) * 16})
@@ -87,22 +61,11 @@ struct Setup {
     copiers->start();
   }
 
-  // Checks that the page state agrees with the machine.
+  // Checks also that nothing is reserved for pages that are not there.
   void check_page_state() {
-    std::uint64_t held[3] = {};
-    machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
-      const LockGuard guard(block.lock);
-      block.check_invariants();
-      CHECK(block.in_flight().none());
-      for (int p = 0; p < 3; ++p)
-        for (unsigned page = 0; page < pages_per_block; ++page) {
-          const bool holds = machine.at(p).holds(block_span(index).first + page);
-          if (holds != block.at(Processor{p}).resident.test(page))
-            FAIL("page " << page << " of block " << index.value << " at processor " << p);
-          held[p] += holds ? 1 : 0;
-        }
-    });
-    for (int p = 0; p < 3; ++p) CHECK(machine.memory(p).capacity.reserved() == held[p]);
+    ServiceSetup::check_page_state();
+    for (int p = 0; p < 3; ++p)
+      CHECK(machine.memory(p).capacity.reserved() == machine.at(p).held());
   }
   // Checks that the span is at p (alone, unless `alone` is false), and has the values of stock().
   void check_at(Processor p, PageSpan span, bool alone = true) {
@@ -294,10 +257,10 @@ TEST_CASE("during a transfer pages can be read at their source, and be written n
     CHECK_FALSE(s.machine.at(0).maps_writable(transfer.span.first));
     // Faults on these pages wait, and faults on their neighbours do not.
     for (const Processor p : {host, device}) {
-      Fault fault = s.service.take(p, {base + transfer.span.offset(), 1, true, true, false});
+      Fault fault = s.service.take(p, {Setup::base + transfer.span.offset(), 1, true, true, false});
       CHECK(s.service.resolve(fault));
     }
-    Fault beside = s.service.take(device, {base + 5 * block_size, 1, true, false, false});
+    Fault beside = s.service.take(device, {Setup::base + 5 * block_size, 1, true, false, false});
     CHECK_FALSE(s.service.resolve(beside));
   };
   s.prefetch({{0}, pages_per_block}, Location::device(0));

@@ -1,26 +1,13 @@
 // Pages move where that pays. The clock, the costs and the machine are the test's own.
 #include "policy/adaptive_policy.h"
 
+#include "policy/policy_setup.h"
 #include "support/catch.h"
 
 namespace wherry::test::adaptive_policy_test {
 namespace {
 
-using impl::AccessCosts;
-using impl::AdaptiveParameters;
-using impl::AdaptivePolicy;
-using impl::BlockHistory;
-using impl::FaultFacts;
-using impl::MoveCause;
-using impl::Opinion;
-using impl::PageMask;
-using impl::PageRun;
-using impl::Processor;
-
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
-constexpr std::uint64_t us = 1000;
-constexpr std::uint64_t ms = 1'000'000;
+using namespace wherry::impl;
 
 // The access costs of the host and a device; the memory of the other takes `percent` of the time of
 // the own memory.

@@ -1,34 +1,16 @@
 // The thrashing rules, case by case, with the test's clock.
 #include "policy/thrashing.h"
 
+#include "policy/policy_setup.h"
 #include "support/catch.h"
 
 namespace wherry::test::thrashing_test {
 namespace {
 
-using impl::AccessCosts;
-using impl::PageMask;
-using impl::PageRun;
-using impl::Processor;
-using impl::ProcessorMask;
-using impl::Thrashing;
-using impl::ThrashingParameters;
+using namespace wherry::impl;
 using Kind = Thrashing::Hint::Kind;
 
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
-constexpr Processor other_device = Processor::device(1);
 constexpr unsigned page = 7;
-constexpr std::uint64_t us = 1000;
-constexpr std::uint64_t ms = 1'000'000;
-
-// All processors can map all memory, but no other memory is close.
-AccessCosts far_reach() {
-  AccessCosts access_costs;
-  access_costs.maps.fill(~ProcessorMask{0});
-  for (int i = 0; i < impl::max_processors; ++i) access_costs.close[i] = Processor{i}.bit();
-  return access_costs;
-}
 
 struct Game {
   ThrashingParameters parameters{};

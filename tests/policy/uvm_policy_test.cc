@@ -2,33 +2,13 @@
 // stay.
 #include "policy/uvm_policy.h"
 
+#include "policy/policy_setup.h"
 #include "support/catch.h"
 
 namespace wherry::test::uvm_policy_test {
 namespace {
 
-using impl::BlockHistory;
-using impl::FaultFacts;
-using impl::MoveCause;
-using impl::Opinion;
-using impl::PageMask;
-using impl::PageRun;
-using impl::Processor;
-using impl::ProcessorMask;
-using impl::UvmParameters;
-using impl::UvmPolicy;
-
-constexpr Processor host = Processor::host();
-constexpr Processor device = Processor::device(0);
-constexpr std::uint64_t us = 1000;
-constexpr std::uint64_t ms = 1'000'000;
-
-impl::AccessCosts far_reach() {
-  impl::AccessCosts access_costs;
-  access_costs.maps.fill(~impl::ProcessorMask{0});
-  for (int i = 0; i < impl::max_processors; ++i) access_costs.close[i] = Processor{i}.bit();
-  return access_costs;
-}
+using namespace wherry::impl;
 
 // A block with all its pages at the host, and two processors that access it.
 struct Game {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <future>
-#include <map>
 #include <random>
 #include <thread>
 
@@ -742,46 +741,46 @@ TEST_CASE("random work on random streams always runs in order", "[streams]") {
 
 // ---- the default stream
 
+// An engine whose default stream and blocking stream wait for each other.
+struct DefaultBench : Bench {
+  const std::shared_ptr<Stream> legacy = engine.default_stream(*context);
+  const std::shared_ptr<Stream> blocking = stream(StreamKind::blocking);
+};
+
 TEST_CASE("a query of the default stream includes blocking streams, not the others", "[streams]") {
-  Bench bench;
-  const auto legacy = bench.engine.default_stream(*bench.context);
-  const auto blocking = bench.stream(StreamKind::blocking);
+  DefaultBench bench;
   const auto other = bench.stream(StreamKind::non_blocking);
   bench.launch(other, 1);
-  CHECK(bench.engine.query(legacy) == StreamState::idle);
-  CHECK(bench.engine.wait(legacy) == WorkStatus::ok);
-  bench.launch(blocking, 2);
-  CHECK(bench.engine.query(legacy) == StreamState::busy);
+  CHECK(bench.engine.query(bench.legacy) == StreamState::idle);
+  CHECK(bench.engine.wait(bench.legacy) == WorkStatus::ok);
+  bench.launch(bench.blocking, 2);
+  CHECK(bench.engine.query(bench.legacy) == StreamState::busy);
   bench.finish(2);
-  CHECK(bench.engine.query(legacy) == StreamState::idle);
+  CHECK(bench.engine.query(bench.legacy) == StreamState::idle);
   // Also a stream that the program has destroyed.
-  bench.launch(blocking, 3);
-  bench.engine.destroy_stream(blocking);
-  CHECK(bench.engine.query(legacy) == StreamState::busy);
+  bench.launch(bench.blocking, 3);
+  bench.engine.destroy_stream(bench.blocking);
+  CHECK(bench.engine.query(bench.legacy) == StreamState::busy);
   bench.finish(3);
-  CHECK(bench.engine.query(legacy) == StreamState::idle);
+  CHECK(bench.engine.query(bench.legacy) == StreamState::idle);
 }
 
 TEST_CASE("a query of a blocking stream does not include the default stream", "[streams]") {
-  Bench bench;
-  const auto legacy = bench.engine.default_stream(*bench.context);
-  const auto blocking = bench.stream(StreamKind::blocking);
-  bench.launch(legacy, 1);
-  CHECK(bench.engine.query(blocking) == StreamState::idle);
-  CHECK(bench.engine.wait(blocking) == WorkStatus::ok);
+  DefaultBench bench;
+  bench.launch(bench.legacy, 1);
+  CHECK(bench.engine.query(bench.blocking) == StreamState::idle);
+  CHECK(bench.engine.wait(bench.blocking) == WorkStatus::ok);
   CHECK(bench.running() == Sizes{1});
 }
 
 TEST_CASE("a wait for the default stream ends when blocking streams have done their earlier work",
           "[streams]") {
-  Bench bench;
-  const auto legacy = bench.engine.default_stream(*bench.context);
-  const auto blocking = bench.stream(StreamKind::blocking);
-  bench.launch(blocking, 1);
-  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(legacy); });
+  DefaultBench bench;
+  bench.launch(bench.blocking, 1);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(bench.legacy); });
   while (!bench.target->is_waited_for()) std::this_thread::yield();
   // Given after the call, so it is not waited for.
-  bench.launch(blocking, 2);
+  bench.launch(bench.blocking, 2);
   bench.finish(1);
   CHECK(waiting.wait_for(10s) == std::future_status::ready);
   CHECK(waiting.get() == WorkStatus::ok);
@@ -790,11 +789,9 @@ TEST_CASE("a wait for the default stream ends when blocking streams have done th
 
 TEST_CASE("a wait for the default stream returns the error if a blocking stream lost its work",
           "[streams]") {
-  Bench bench;
-  const auto legacy = bench.engine.default_stream(*bench.context);
-  const auto blocking = bench.stream(StreamKind::blocking);
-  bench.launch(blocking, 1);
-  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(legacy); });
+  DefaultBench bench;
+  bench.launch(bench.blocking, 1);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(bench.legacy); });
   while (!bench.target->is_waited_for()) std::this_thread::yield();
   SECTION("by a reset") {
     bench.engine.detach(bench.context);
@@ -809,21 +806,19 @@ TEST_CASE("a wait for the default stream returns the error if a blocking stream 
 }
 
 TEST_CASE("a stream is ready if new work would begin at once", "[streams]") {
-  Bench bench;
-  const auto legacy = bench.engine.default_stream(*bench.context);
-  const auto blocking = bench.stream(StreamKind::blocking);
+  DefaultBench bench;
   const auto other = bench.stream(StreamKind::non_blocking);
-  bench.launch(legacy, 1);
-  CHECK_FALSE(bench.engine.is_ready(legacy));
-  CHECK_FALSE(bench.engine.is_ready(blocking));
+  bench.launch(bench.legacy, 1);
+  CHECK_FALSE(bench.engine.is_ready(bench.legacy));
+  CHECK_FALSE(bench.engine.is_ready(bench.blocking));
   CHECK(bench.engine.is_ready(other));
   bench.finish(1);
-  CHECK(bench.engine.is_ready(blocking));
-  bench.launch(blocking, 2);
-  CHECK_FALSE(bench.engine.is_ready(legacy));
+  CHECK(bench.engine.is_ready(bench.blocking));
+  bench.launch(bench.blocking, 2);
+  CHECK_FALSE(bench.engine.is_ready(bench.legacy));
   CHECK(bench.engine.is_ready(bench.stream(StreamKind::blocking)));
   bench.finish(2);
-  CHECK(bench.engine.is_ready(legacy));
+  CHECK(bench.engine.is_ready(bench.legacy));
 }
 
 }  // namespace wherry::test::device_engine_test

@@ -25,6 +25,16 @@ std::shared_ptr<Recording> record(DeviceEngine& engine, const std::shared_ptr<St
   return recording;
 }
 
+// An engine with an event behind kernel 1 in its stream.
+struct EventBench : Bench {
+  EventBench() {
+    launch(busy, 1);
+    event = record(engine, busy);
+  }
+  const std::shared_ptr<Stream> busy = stream();
+  std::shared_ptr<Recording> event;
+};
+
 // A callback that records its arguments.
 struct Told {
   std::atomic<bool> called = false;
@@ -43,14 +53,11 @@ struct Told {
 }  // namespace
 
 TEST_CASE("an event completes when the work before it has finished, and not earlier", "[streams]") {
-  Bench bench;
-  const auto stream = bench.stream();
-  bench.launch(stream, 1);
-  const auto event = record(bench.engine, stream);
-  bench.launch(stream, 2);
-  CHECK_FALSE(bench.engine.query(*event));
+  EventBench bench;
+  bench.launch(bench.busy, 2);
+  CHECK_FALSE(bench.engine.query(*bench.event));
   bench.finish(1);
-  const auto outcome = bench.engine.query(*event);
+  const auto outcome = bench.engine.query(*bench.event);
   REQUIRE(outcome);
   CHECK(outcome->status == WorkStatus::ok);
   CHECK(bench.running() == Sizes{2});
@@ -66,32 +73,26 @@ TEST_CASE("an event in an idle stream completes at once", "[streams]") {
 }
 
 TEST_CASE("an event's time is the end of the work before it", "[streams]") {
-  Bench bench;
-  const auto stream = bench.stream();
-  bench.launch(stream, 1);
-  const auto event = record(bench.engine, stream);
+  EventBench bench;
   const auto still_running = std::chrono::steady_clock::now();
   bench.finish(1);
   // No thread waits: the engine's own thread completes the event.
-  while (!event->outcome()) std::this_thread::sleep_for(1ms);
+  while (!bench.event->outcome()) std::this_thread::sleep_for(1ms);
   const auto seen = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(5ms);
-  CHECK(bench.engine.wait(stream) == WorkStatus::ok);
-  CHECK(event->outcome()->time >= still_running);
-  CHECK(event->outcome()->time <= seen);
+  CHECK(bench.engine.wait(bench.busy) == WorkStatus::ok);
+  CHECK(bench.event->outcome()->time >= still_running);
+  CHECK(bench.event->outcome()->time <= seen);
 }
 
 TEST_CASE("a thread can wait for an event, and not for later work", "[streams]") {
-  Bench bench;
-  const auto stream = bench.stream();
-  bench.launch(stream, 1);
-  const auto event = record(bench.engine, stream);
-  bench.launch(stream, 2);
-  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(*event); });
+  EventBench bench;
+  bench.launch(bench.busy, 2);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(*bench.event); });
   CHECK(waiting.wait_for(20ms) == std::future_status::timeout);
   bench.finish(1);
   CHECK(waiting.get() == WorkStatus::ok);
-  CHECK(bench.engine.query(stream) == StreamState::busy);
+  CHECK(bench.engine.query(bench.busy) == StreamState::busy);
 }
 
 TEST_CASE("a stream waits for an event of another stream, of its device or of another",
@@ -184,15 +185,12 @@ TEST_CASE("a destroyed stream still waits, and records", "[streams]") {
 }
 
 TEST_CASE("an event of a device that died completes with the error", "[streams]") {
-  Bench bench;
-  const auto stream = bench.stream();
-  bench.launch(stream, 1);
-  const auto event = record(bench.engine, stream);
-  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(*event); });
+  EventBench bench;
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(*bench.event); });
   bench.target->die(failure_of(DeviceFailure::Kind::illegal_address, bench.id_of(1)));
   CHECK(waiting.get() == WorkStatus::illegal_address);
-  REQUIRE(bench.engine.query(*event));
-  CHECK(bench.engine.query(*event)->status == WorkStatus::illegal_address);
+  REQUIRE(bench.engine.query(*bench.event));
+  CHECK(bench.engine.query(*bench.event)->status == WorkStatus::illegal_address);
 }
 
 TEST_CASE("work that waits for an event of a failing context fails", "[streams]") {

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,7 +22,6 @@
 #include "streams/serving_thread.h"
 #include "support/catch.h"
 #include "support/child.h"
-#include "support/conditions.h"
 #include "support/session.h"
 #include "support/waiting.h"
 

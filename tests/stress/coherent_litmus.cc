@@ -19,11 +19,6 @@ constexpr const char* coherent_and_isolated =
     "kind=coherent,capacity=64M,workers=3;capacity=64M,workers=3";
 constexpr const char* tiny_coherent = "kind=coherent,capacity=2M,workers=4";
 
-const std::vector<std::vector<int>> casts_of_two{
-    {on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}};
-const std::vector<std::vector<int>> casts_of_one{
-    {0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}, {on_host, 0}};
-
 // Samples move pages only after several of them agree, which takes some milliseconds. So a match
 // may have few moves.
 Match brief_match() {
@@ -83,7 +78,7 @@ TEST_CASE("moving pages to the coherent devices that use them loses and reorders
                              rig.wait_for_prefetches();
                            },
                            [&] { watch.look(); }};
-    course.run(brief_match(), casts_of_two, hooks);
+    course.run(brief_match(), casts_of_two_devices, hooks);
     // The prefetches have created the pages, and moved none.
     const std::uint64_t moved = rig.runtime().inspector().stats().migrated_in;
     if (moved == 0) throw std::runtime_error("no sample moved a page");
@@ -99,7 +94,7 @@ TEST_CASE("prefetching pages in use to coherent devices loses and reorders nothi
                    Step::map, Step::wake},
                   transfers ? always_transfer : never_transfer};
     Courier courier{course.rig(), everywhere};
-    course.run(brief_match(), casts_of_two, courier.hooks());
+    course.run(brief_match(), casts_of_two_devices, courier.hooks());
   });
 }
 
@@ -110,7 +105,7 @@ TEST_CASE("sampling pages that are prefetched loses and reorders nothing") {
         {Step::forget, Step::transfer, Step::protect, Step::change_view, Step::map, Step::wake}};
     Courier courier{course.rig(), everywhere};
     Watch watch{course.rig()};
-    course.run(brief_match(), casts_of_two, hooks_of(courier, watch));
+    course.run(brief_match(), casts_of_two_devices, hooks_of(courier, watch));
   });
 }
 
@@ -123,7 +118,7 @@ TEST_CASE("sampling whole blocks that are prefetched loses and reorders nothing"
     Watch watch{course.rig()};
     Match match = brief_match();
     match.in_whole_blocks = true;
-    course.run(match, casts_of_two, hooks_of(courier, watch));
+    course.run(match, casts_of_two_devices, hooks_of(courier, watch));
   });
 }
 
@@ -134,7 +129,7 @@ TEST_CASE("moving pages among the host, a coherent and an isolated device reorde
                    Step::change_view, Step::map, Step::wake, Step::punch}};
     Courier courier{course.rig(), everywhere};
     Watch watch{course.rig()};
-    course.run(brief_match(), casts_of_two, hooks_of(courier, watch));
+    course.run(brief_match(), casts_of_two_devices, hooks_of(courier, watch));
   });
 }
 
@@ -149,16 +144,13 @@ TEST_CASE("moving parts of huge pages from and to coherent devices loses and reo
                    Step::change_view, Step::map},
                   transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
-    if (!rig.runtime().maps_huge_pages()) {
-      std::printf("skipped: pools have no huge pages here\n");
-      return;
-    }
+    if (!has_huge_pages(rig)) return;
     HugeParts parts{rig, everywhere};
     Match match;
     match.in_whole_blocks = true;
     match.until_moved = scaled(4000);
     match.moving_limit = std::chrono::milliseconds(20 + scaled(180));
-    course.run(match, casts_of_two, hooks_with_holder(rig, parts, visitors, holder));
+    course.run(match, casts_of_two_devices, hooks_with_holder(rig, parts, visitors, holder));
     parts.require_parted();
   });
 }
@@ -188,7 +180,7 @@ TEST_CASE("evicting pages in use from a coherent device loses and reorders nothi
                                           impl::Location::device(0));
                              watch.look();
                            }};
-    course.run(brief_match(), casts_of_one, hooks);
+    course.run(brief_match(), casts_of_one_device, hooks);
     const std::uint64_t evicted = rig.runtime().inspector().stats().evicted;
     if (evicted == 0) throw std::runtime_error("nothing was evicted");
     std::printf("%llu pages evicted\n", static_cast<unsigned long long>(evicted));

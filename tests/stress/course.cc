@@ -87,6 +87,12 @@ void require_clean(const std::function<void()>& course) {
   CHECK(outcome.err.find("it gets SIGBUS or SIGSEGV") == std::string::npos);
 }
 
+bool has_huge_pages(Rig& rig) {
+  if (rig.runtime().maps_huge_pages()) return true;
+  std::printf("skipped: pools have no huge pages here\n");
+  return false;
+}
+
 std::uint32_t scaled_stages(std::uint32_t stages) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(2, scaled(stages)));
 }

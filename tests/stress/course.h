@@ -62,12 +62,21 @@ class Course {
 // Runs the course in a process of its own, and requires that it throws nothing and ends in time.
 void require_clean(const std::function<void()>& course);
 
+// Whether pools have huge pages. Prints that the course is skipped if they have none.
+bool has_huge_pages(Rig& rig);
+
 // How many stages a match plays, for events that happen once in a stage.
 std::uint32_t scaled_stages(std::uint32_t stages);
 
 // Of two devices and the host.
 inline const std::vector<impl::Location> everywhere{
     impl::Location::device(0), impl::Location::host(), impl::Location::device(1)};
+
+// Who plays.
+inline const std::vector<std::vector<int>> casts_of_two_devices{
+    {on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}};
+inline const std::vector<std::vector<int>> casts_of_one_device{
+    {0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}, {on_host, 0}};
 
 // Prefetches memory to one place after another, in turns.
 class Courier {

@@ -5,7 +5,7 @@
 // Random stress finds little here: a wrong order of two steps is visible only to a processor that
 // reads between them. The injector therefore stretches the time between steps, one step after
 // another.
-#include <cstdio>
+#include <span>
 #include <stdexcept>
 
 #include "stress/course.h"
@@ -45,6 +45,28 @@ class Ballast {
 
 const std::vector<Step> steps_of_migration{Step::copy, Step::protect, Step::unprotect, Step::wake,
                                            Step::punch};
+const std::vector<Step> steps_of_following{Step::copy, Step::protect, Step::unprotect,  Step::map,
+                                           Step::wake, Step::punch,   Step::change_view};
+const std::vector<Step> steps_of_prefetch{Step::transfer, Step::protect,   Step::map,
+                                          Step::wake,     Step::unprotect, Step::copy};
+
+const impl::AdviceChange accessed_by_host{Kind::set_accessed_by, impl::Location::host()};
+
+// A match that ends when so many pages have moved: fewer at less than full length.
+Match moving(std::uint64_t pages) {
+  Match match;
+  match.until_moved = scaled(pages);
+  return match;
+}
+
+// Hooks that give the cells' memory the advice, and then do more.
+MatchHooks advising(Rig& rig, const impl::AdviceChange& change, MatchHooks more = {}) {
+  return {[&rig, change, before = std::move(more.before)](std::byte* memory, std::size_t bytes) {
+            rig.advise(memory, bytes, change);
+            if (before) before(memory, bytes);
+          },
+          std::move(more.meanwhile)};
+}
 
 TEST_CASE("populating a page at the processor that accesses it first loses and reorders nothing") {
   require_clean([] {
@@ -59,21 +81,17 @@ TEST_CASE("populating a page at the processor that accesses it first loses and r
 TEST_CASE("migrating pages between host and device loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
-    Match match;
-    match.until_moved = scaled(200);
-    course.run(match, {{on_host, 0},
-                       {on_host, 0, on_host, 0},
-                       {0, on_host, 0, on_host},
-                       {0, on_host, on_host, 0}});
+    course.run(moving(200), {{on_host, 0},
+                             {on_host, 0, on_host, 0},
+                             {0, on_host, 0, on_host},
+                             {0, on_host, on_host, 0}});
   });
 }
 
 TEST_CASE("migrating pages between two devices loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
-    Match match;
-    match.until_moved = scaled(200);
-    course.run(match, {{0, 1}, {0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 0, 0, on_host}});
+    course.run(moving(200), {{0, 1}, {0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 0, 0, on_host}});
   });
 }
 
@@ -87,14 +105,11 @@ TEST_CASE("evicting pages that are in use loses and reorders nothing") {
                   transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
-    Match match;
-    match.until_moved = scaled(400);
+    Match match = moving(400);
     // Pages leave because of eviction, not because the host accesses them often.
     match.visitor = on_host;
     const MatchHooks hooks{{}, [&] { ballast.push(); }};
-    course.run(match,
-               {{0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}, {on_host, 0}},
-               hooks);
+    course.run(match, casts_of_one_device, hooks);
   });
 }
 
@@ -129,8 +144,6 @@ TEST_CASE("freeing the neighbour of pages that are in use loses and reorders not
   require_clean([] {
     Course course{roomy_devices, {Step::punch, Step::zero, Step::copy, Step::wake}};
     Rig& rig = course.rig();
-    Match match;
-    match.until_moved = scaled(200);
     const MatchHooks hooks{{}, [&] {
                              std::byte* const neighbour = rig.allocate(impl::page_size);
                              if (*neighbour != std::byte{0})
@@ -138,7 +151,7 @@ TEST_CASE("freeing the neighbour of pages that are in use loses and reorders not
                              *neighbour = std::byte{1};
                              rig.free(neighbour);
                            }};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}}, hooks);
+    course.run(moving(200), {{on_host, 0}, {0, on_host}, {0, 1, on_host}}, hooks);
   });
 }
 
@@ -165,15 +178,8 @@ TEST_CASE("mapping pages again after a device's restart loses and reorders nothi
 TEST_CASE("copying read-mostly pages and collapsing the copies loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
-    Rig& rig = course.rig();
-    Match match;
-    match.until_moved = scaled(60);
-    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                             rig.advise(memory, bytes, {Kind::set_read_mostly, {}});
-                           },
-                           {}};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
-               hooks);
+    course.run(moving(60), casts_of_two_devices,
+               advising(course.rig(), {Kind::set_read_mostly, {}}));
   });
 }
 
@@ -181,67 +187,48 @@ TEST_CASE("setting and unsetting read-mostly during accesses loses and reorders 
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
     Rig& rig = course.rig();
-    std::byte* memory = nullptr;
-    std::size_t bytes = 0;
+    std::span<std::byte> cells;
     bool set = false;
-    Match match;
-    match.until_moved = scaled(120);
-    const MatchHooks hooks{
-        [&](std::byte* cells, std::size_t size) {
-          memory = cells;
-          bytes = size;
-        },
-        [&] {
-          set = !set;
-          rig.advise(memory, bytes, {set ? Kind::set_read_mostly : Kind::unset_read_mostly, {}});
-        }};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}}, hooks);
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             cells = {memory, bytes};
+                           },
+                           [&] {
+                             set = !set;
+                             rig.advise(
+                                 cells.data(), cells.size(),
+                                 {set ? Kind::set_read_mostly : Kind::unset_read_mostly, {}});
+                           }};
+    course.run(moving(120), {{on_host, 0}, {0, on_host}, {0, 1, on_host}}, hooks);
   });
 }
 
 TEST_CASE("mapping pages remotely while they move loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices,
-                  {Step::copy, Step::protect, Step::unprotect, Step::map, Step::wake, Step::punch,
-                   Step::change_view}};
+    Course course{roomy_devices, steps_of_following};
     Rig& rig = course.rig();
-    std::byte* memory = nullptr;
-    std::size_t bytes = 0;
+    std::span<std::byte> cells;
     unsigned turns = 0;
     const auto prefer = [&] {
       const impl::Location places[] = {impl::Location::device(0), impl::Location::host(),
                                        impl::Location::device(1), impl::Location::host()};
-      rig.advise(memory, bytes, {Kind::set_preferred, places[turns++ % std::size(places)]});
+      rig.advise(cells.data(), cells.size(),
+                 {Kind::set_preferred, places[turns++ % std::size(places)]});
     };
-    Match match;
-    match.until_moved = scaled(80);
-    const MatchHooks hooks{[&](std::byte* cells, std::size_t size) {
-                             memory = cells;
-                             bytes = size;
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             cells = {memory, bytes};
                              prefer();
                            },
                            prefer};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
-               hooks);
+    course.run(moving(80), casts_of_two_devices, hooks);
   });
 }
 
 TEST_CASE("following pages that move between two devices loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices,
-                  {Step::copy, Step::protect, Step::unprotect, Step::map, Step::wake, Step::punch,
-                   Step::change_view}};
-    Rig& rig = course.rig();
-    Match match;
-    match.until_moved = scaled(80);
-    const MatchHooks hooks{
-        [&](std::byte* memory, std::size_t bytes) {
-          rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
-        },
-        {}};
-    course.run(match,
+    Course course{roomy_devices, steps_of_following};
+    course.run(moving(80),
                {{0, 1}, {0, on_host, 1}, {on_host, 0, 1}, {0, 1, on_host}, {on_host, 1, 0, 0}},
-               hooks);
+               advising(course.rig(), accessed_by_host));
   });
 }
 
@@ -254,51 +241,35 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
                   transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
-    Match match;
-    match.until_moved = scaled(400);
-    const MatchHooks hooks{
-        [&](std::byte* memory, std::size_t bytes) {
-          rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
-        },
-        [&] { ballast.push(); }};
-    course.run(match, {{0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}}, hooks);
+    course.run(moving(400), {{0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}},
+               advising(rig, accessed_by_host, {{}, [&] { ballast.push(); }}));
   });
 }
 
 TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
   require_clean([] {
-    Course course{
-        roomy_devices,
-        {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Course course{roomy_devices, steps_of_prefetch};
     Courier courier{course.rig(), everywhere};
-    Match match;
-    match.until_moved = scaled(200);
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
-               courier.hooks());
+    course.run(moving(200), casts_of_two_devices, courier.hooks());
   });
 }
 
 TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
   require_clean([] {
-    Course course{
-        roomy_devices,
-        {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Course course{roomy_devices, steps_of_prefetch};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
-    std::byte* copied = nullptr;
-    std::size_t size = 0;
-    Match match;
-    match.until_moved = scaled(200);
+    std::span<std::byte> cells;
     const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                             copied = memory;
-                             size = bytes;
+                             cells = {memory, bytes};
                              courier.take(memory, bytes);
                            },
                            [&] {
-                             rig.copy_out(copied, size);
+                             rig.copy_out(cells.data(), cells.size());
                              courier.send();
                            }};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, 0, 1, 0}}, hooks);
+    course.run(moving(200), {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, 0, 1, 0}},
+               hooks);
   });
 }
 
@@ -323,33 +294,27 @@ TEST_CASE("giving a block in use one huge page and one entry loses and reorders 
     // Otherwise nothing has to be removed first.
     if (!traits_of(rig.runtime().options().trap.kind).uses_userfaultfd)
       course.leave_out(Step::forget);
-    if (!rig.runtime().maps_huge_pages()) {
-      std::printf("skipped: pools have no huge pages here\n");
-      return;
-    }
-    std::byte* memory = nullptr;
-    std::size_t size = 0;
+    if (!has_huge_pages(rig)) return;
+    std::span<std::byte> cells;
     unsigned turns = 0;
     const auto give_entries = [&] {
-      for (std::size_t i = 0; i < size; i += impl::block_size)
-        (void)rig.runtime().consolidator().consolidate(rig.block_of(memory + i));
+      for (std::size_t i = 0; i < cells.size(); i += impl::block_size)
+        (void)rig.runtime().consolidator().consolidate(rig.block_of(&cells[i]));
     };
     const auto send_in_parts = [&] {
       const impl::Location to = everywhere[turns++ % everywhere.size()];
       constexpr std::size_t part = impl::block_size / 2;
-      for (std::size_t i = 0; i < size; i += part) {
-        rig.prefetch(memory + i, part, to);
+      for (std::size_t i = 0; i < cells.size(); i += part) {
+        rig.prefetch(&cells[i], part, to);
         rig.wait_for_prefetches();
       }
     };
-    Match match;
+    Match match = moving(1200);
     match.in_whole_blocks = true;
-    match.until_moved = scaled(1200);
-    const MatchHooks hooks{[&](std::byte* cells, std::size_t bytes) {
-                             memory = cells;
-                             size = bytes;
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             cells = {memory, bytes};
                              for (const impl::Location& place : everywhere)
-                               rig.advise(cells, bytes, {Kind::set_accessed_by, place});
+                               rig.advise(memory, bytes, {Kind::set_accessed_by, place});
                              send_in_parts();
                            },
                            [&] {
@@ -357,8 +322,7 @@ TEST_CASE("giving a block in use one huge page and one entry loses and reorders 
                              send_in_parts();
                              give_entries();
                            }};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
-               hooks);
+    course.run(match, casts_of_two_devices, hooks);
   });
 }
 
@@ -368,31 +332,24 @@ TEST_CASE("giving one huge page to a block whose pages leave loses and reorders 
   require_clean([] {
     Course course{roomy_devices, {Step::merge, Step::map, Step::punch}};
     Rig& rig = course.rig();
-    if (!rig.runtime().maps_huge_pages()) {
-      std::printf("skipped: pools have no huge pages here\n");
-      return;
-    }
-    std::byte* memory = nullptr;
-    std::size_t size = 0;
+    if (!has_huge_pages(rig)) return;
+    std::span<std::byte> cells;
     unsigned turns = 0;
-    Match match;
+    Match match = moving(200);
     match.in_whole_blocks = true;
-    match.until_moved = scaled(200);
     const MatchHooks hooks{
-        [&](std::byte* cells, std::size_t bytes) {
-          memory = cells;
-          size = bytes;
+        [&](std::byte* memory, std::size_t bytes) {
+          cells = {memory, bytes};
         },
         [&] {
-          for (std::size_t i = 0; i < size; i += impl::block_size) {
-            rig.prefetch(memory + i, impl::block_size, everywhere[turns % everywhere.size()]);
+          for (std::size_t i = 0; i < cells.size(); i += impl::block_size) {
+            rig.prefetch(&cells[i], impl::block_size, everywhere[turns % everywhere.size()]);
             rig.wait_for_prefetches();
-            (void)rig.runtime().consolidator().consolidate(rig.block_of(memory + i));
+            (void)rig.runtime().consolidator().consolidate(rig.block_of(&cells[i]));
           }
           ++turns;
         }};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
-               hooks);
+    course.run(match, casts_of_two_devices, hooks);
   });
 }
 
@@ -402,14 +359,8 @@ TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") 
                   {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
-    Match match;
-    match.until_moved = scaled(120);
-    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                             rig.advise(memory, bytes, {Kind::set_read_mostly, {}});
-                             courier.take(memory, bytes);
-                           },
-                           [&] { courier.send(); }};
-    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, 0, 1, 0}}, hooks);
+    course.run(moving(120), {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, 0, 1, 0}},
+               advising(rig, {Kind::set_read_mostly, {}}, courier.hooks()));
   });
 }
 
@@ -419,15 +370,8 @@ TEST_CASE("prefetching pages that are mapped remotely loses and reorders nothing
                   {Step::transfer, Step::protect, Step::map, Step::wake, Step::change_view}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
-    Match match;
-    match.until_moved = scaled(120);
-    const MatchHooks hooks{
-        [&](std::byte* memory, std::size_t bytes) {
-          rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
-          courier.take(memory, bytes);
-        },
-        [&] { courier.send(); }};
-    course.run(match, {{0, 1}, {0, on_host, 1}, {on_host, 0, 1}, {on_host, 1, 0, 0}}, hooks);
+    course.run(moving(120), {{0, 1}, {0, on_host, 1}, {on_host, 0, 1}, {on_host, 1, 0, 0}},
+               advising(rig, accessed_by_host, courier.hooks()));
   });
 }
 

@@ -19,11 +19,6 @@ using Kind = impl::AdviceChange::Kind;
 constexpr const char* roomy_devices = "capacity=64M,workers=4;capacity=64M,workers=4";
 constexpr const char* tiny_device = "capacity=2M,workers=4";
 
-const std::vector<std::vector<int>> casts{
-    {on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}};
-const std::vector<std::vector<int>> casts_of_one_device{
-    {0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}, {on_host, 0}};
-
 // Every turn moves whole blocks.
 Match brief_match() {
   Match match;
@@ -31,12 +26,6 @@ Match brief_match() {
   match.until_moved = scaled(2000);
   match.moving_limit = std::chrono::milliseconds(20 + scaled(60));
   return match;
-}
-
-bool has_huge_pages(Rig& rig) {
-  if (rig.runtime().maps_huge_pages()) return true;
-  std::printf("skipped: pools have no huge pages here\n");
-  return false;
 }
 
 std::uint64_t held_so_far(Rig& rig) {
@@ -63,6 +52,17 @@ void share(Rig& rig, std::byte* memory, std::size_t bytes, Sharing sharing) {
   if (sharing == Sharing::duplicated) rig.advise(memory, bytes, {Kind::set_read_mostly, {}});
 }
 
+// Hooks of a course in which visitors use the blocks while `meanwhile` moves parts of them.
+MatchHooks hooks_of(Rig& rig, HugeParts& parts, Visitors& visitors, std::function<void()> meanwhile,
+                    Sharing sharing = Sharing::none) {
+  return {[&, sharing](std::byte* memory, std::size_t bytes) {
+            visitors.begin(memory, bytes);
+            parts.begin(memory, bytes);
+            share(rig, memory, bytes, sharing);
+          },
+          std::move(meanwhile), [&] { return visitors.end(rig); }};
+}
+
 // Parts leave by the players' faults, and by prefetches.
 void run_course(Sharing sharing, std::vector<Step> steps, unsigned transfer_pages_min) {
   Visitors visitors;
@@ -70,19 +70,14 @@ void run_course(Sharing sharing, std::vector<Step> steps, unsigned transfer_page
   Rig& rig = course.rig();
   if (!has_huge_pages(rig)) return;
   HugeParts parts{rig, everywhere};
-  const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                           visitors.begin(memory, bytes);
-                           parts.begin(memory, bytes);
-                           share(rig, memory, bytes, sharing);
-                         },
-                         [&] {
-                           visitors.visit_by_device(rig);
-                           parts.scatter();
-                           visitors.visit_by_host();
-                           parts.gather();
-                         },
-                         [&] { return visitors.end(rig); }};
-  course.run(brief_match(), casts, hooks);
+  const auto meanwhile = [&] {
+    visitors.visit_by_device(rig);
+    parts.scatter();
+    visitors.visit_by_host();
+    parts.gather();
+  };
+  course.run(brief_match(), casts_of_two_devices,
+             hooks_of(rig, parts, visitors, meanwhile, sharing));
   parts.require_parted();
   require_few_held(rig);
 }
@@ -131,18 +126,13 @@ TEST_CASE("evicting huge pages in pieces loses and reorders nothing") {
     Match match = brief_match();
     // Pages leave because of eviction, not because the host accesses them often.
     match.visitor = on_host;
-    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                             visitors.begin(memory, bytes);
-                             parts.begin(memory, bytes);
-                           },
-                           [&] {
-                             rig.prefetch(other, impl::block_size, impl::Location::device(0));
-                             rig.wait_for_prefetches();
-                             visitors.visit_by_device(rig);
-                             parts.gather();
-                           },
-                           [&] { return visitors.end(rig); }};
-    course.run(match, casts_of_one_device, hooks);
+    const auto meanwhile = [&] {
+      rig.prefetch(other, impl::block_size, impl::Location::device(0));
+      rig.wait_for_prefetches();
+      visitors.visit_by_device(rig);
+      parts.gather();
+    };
+    course.run(match, casts_of_one_device, hooks_of(rig, parts, visitors, meanwhile));
     parts.require_parted();
     if (rig.runtime().inspector().stats().evicted == 0)
       throw std::runtime_error("nothing was evicted");
@@ -157,18 +147,13 @@ TEST_CASE("discarding parts of huge pages loses and reorders nothing beside them
     Rig& rig = course.rig();
     if (!has_huge_pages(rig)) return;
     HugeParts parts{rig, everywhere};
-    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
-                             visitors.begin(memory, bytes);
-                             parts.begin(memory, bytes);
-                           },
-                           [&] {
-                             parts.discard(kept);
-                             visitors.visit_by_device(rig);
-                             visitors.visit_by_host();
-                             parts.gather();
-                           },
-                           [&] { return visitors.end(rig); }};
-    course.run(brief_match(), casts, hooks);
+    const auto meanwhile = [&] {
+      parts.discard(kept);
+      visitors.visit_by_device(rig);
+      visitors.visit_by_host();
+      parts.gather();
+    };
+    course.run(brief_match(), casts_of_two_devices, hooks_of(rig, parts, visitors, meanwhile));
     parts.require_parted();
   });
 }
@@ -184,7 +169,8 @@ void run_course_with_holder(Sharing sharing, Step moves, unsigned transfer_pages
   const auto share_all = [&](std::byte* memory, std::size_t bytes) {
     share(rig, memory, bytes, sharing);
   };
-  course.run(brief_match(), casts, hooks_with_holder(rig, parts, visitors, holder, share_all));
+  course.run(brief_match(), casts_of_two_devices,
+             hooks_with_holder(rig, parts, visitors, holder, share_all));
   parts.require_parted();
   std::printf("%llu pages in the pipe, %llu pages stayed because of it\n",
               static_cast<unsigned long long>(holder.held_pages()),

@@ -3,6 +3,8 @@
 
 #include <wherry/wherry.h>
 
+#include <array>
+
 #include "support/session.h"
 
 namespace wherry::test::locations {
@@ -23,5 +25,15 @@ inline int first_host_node() {
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
   return node;
 }
+
+// The attributes that advice and prefetches set.
+inline constexpr std::array all_attributes{CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+                                           CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                                           CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
+                                           CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
+                                           CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE,
+                                           CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID,
+                                           CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE,
+                                           CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID};
 
 }  // namespace wherry::test::locations

@@ -73,6 +73,12 @@ pid_t device_process(int device) {
   return pid;
 }
 
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  WHERRY_TRY(cuCtxGetCurrent(&context));
+  return context;
+}
+
 std::vector<wherryEvent> read_events(std::size_t most) {
   std::vector<wherryEvent> events(most);
   events[0].size = sizeof(wherryEvent);

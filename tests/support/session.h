@@ -13,6 +13,8 @@
 
 namespace wherry::test {
 
+inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
 // The error's name, for messages.
 std::string name_of(CUresult result);
 // Throws std::runtime_error unless `result` is CUDA_SUCCESS.
@@ -99,5 +101,13 @@ std::vector<wherryEvent> read_events(std::size_t most);
 // The free bytes that cuMemGetInfo reports for the current context.
 std::size_t free_memory();
 pid_t device_process(int device);
+CUcontext current_context();
+
+template <typename Value>
+Value attribute(CUpointer_attribute which, CUdeviceptr address) {
+  Value value{};
+  WHERRY_TRY(cuPointerGetAttribute(&value, which, address));
+  return value;
+}
 
 }  // namespace wherry::test

@@ -46,7 +46,6 @@ std::uint64_t sum_of_faults(const wherryProcessorStats& stats) {
 }  // namespace
 
 std::uint64_t* whole_block_of(const Words& words) {
-  constexpr std::size_t block_bytes = std::size_t{2} << 20;
   const auto start = reinterpret_cast<std::uintptr_t>(words.data());
   return words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
 }
@@ -56,8 +55,7 @@ void advise(const Words& words, CUmem_advise advice, int processor) {
 }
 
 void advise(const std::uint64_t* first, std::size_t bytes, CUmem_advise advice, int processor) {
-  WHERRY_TRY(
-      cuMemAdvise(reinterpret_cast<CUdeviceptr>(first), bytes, advice, location_of(processor)));
+  WHERRY_TRY(cuMemAdvise(address_of(first), bytes, advice, location_of(processor)));
 }
 
 Stage::Stage(const char* devices)

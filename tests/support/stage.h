@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <vector>
 
 #include "support/session.h"
 #include "support/witness.h"
@@ -18,17 +20,15 @@ inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t page_words = page_bytes / sizeof(std::uint64_t);
 inline constexpr std::size_t region_bytes = 16 * page_bytes;  // what a fault brings along
 inline constexpr std::size_t region_words = 16 * page_words;
+inline constexpr std::size_t block_bytes = 512 * page_bytes;
+inline constexpr std::size_t block_words = 512 * page_words;
 
-// The processor's bit in the masks of Witness and of wherryGetPageState.
-constexpr std::uint32_t bit_of(int processor) {
-  return 1u << (processor + 1);
-}
 // The processor's number in events and in wherryExplanation: the host is 0.
 constexpr int index_of(int processor) {
   return processor + 1;
 }
-inline CUdeviceptr address_of(const std::uint64_t* word) {
-  return reinterpret_cast<CUdeviceptr>(word);
+inline CUdeviceptr address_of(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
 }
 constexpr CUmemLocation location_of(int processor) {
   return processor == host ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0}
@@ -40,6 +40,13 @@ using Words = Managed<std::uint64_t>;
 
 inline CUdeviceptr address_of(const Words& words) {
   return address_of(words.data());
+}
+
+// The numbers from `first` on.
+inline std::vector<std::uint64_t> numbered(std::size_t count, std::uint64_t first = 1) {
+  std::vector<std::uint64_t> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = first + i;
+  return numbers;
 }
 
 // The first block of 2 MiB that lies in the words with all its pages.
@@ -54,6 +61,9 @@ class Stage {
  public:
   // At most one per process.
   explicit Stage(const char* devices);
+  // Sets the environment variable first.
+  Stage(const char* devices, const char* variable, const char* value)
+      : Stage((::setenv(variable, value, 1), devices)) {}
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 

@@ -29,6 +29,11 @@ bool is_running(pid_t process);
 // Waits until the process does not run any more. Returns false after `limit_ms`.
 bool ends_within(pid_t process, int limit_ms);
 
+// The processor's bit in the masks of Witness and of wherryGetPageState; -1 is the host.
+constexpr std::uint32_t bit_of(int processor) {
+  return 1u << (processor + 1);
+}
+
 class Witness {
  public:
   // Requires: cuInit has succeeded.

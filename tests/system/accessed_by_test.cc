@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <cstdlib>
 
 #include "support/catch.h"
 #include "support/stage.h"
@@ -15,10 +14,8 @@ namespace {
 constexpr std::array processors{host, device0, device1};
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // nothing in the background causes faults
-    return Stage{"capacity=64M;capacity=64M"};
-  }();
+  // Nothing in the background causes faults.
+  static Stage the_stage("capacity=64M;capacity=64M", "WHERRY_HUGE_PAGES", "arriving");
   return the_stage;
 }
 

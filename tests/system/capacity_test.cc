@@ -11,7 +11,6 @@
 namespace wherry::test::capacity_test {
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t region_words = 65536 / sizeof(std::uint64_t);
 
 const Session& session() {

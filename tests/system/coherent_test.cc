@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,19 +18,16 @@ namespace wherry::test::coherent_test {
 
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t capacity = std::size_t{32} << 20;
 constexpr int isolated = 2;
 // Of the host and both coherent devices: they have one page table.
 constexpr std::uint32_t sharing = bit_of(host) | bit_of(device0) | bit_of(device1);
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_SAMPLING", "0", 1);  // see usage_sampling_test
-    return Stage{
-        "kind=coherent,capacity=32M,workers=1;kind=coherent,capacity=32M,workers=2;capacity=32M"};
-  }();
+  // See usage_sampling_test.
+  static Stage the_stage(
+      "kind=coherent,capacity=32M,workers=1;kind=coherent,capacity=32M,workers=2;capacity=32M",
+      "WHERRY_SAMPLING", "0");
   return the_stage;
 }
 

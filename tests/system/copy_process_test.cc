@@ -19,32 +19,16 @@
 
 namespace wherry::test::copy_process_test {
 
-namespace {
-
-constexpr std::size_t MB = std::size_t{1} << 20;
-
-CUdeviceptr address(const void* pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
-std::vector<std::uint64_t> numbered(std::size_t words, std::uint64_t first = 1) {
-  std::vector<std::uint64_t> numbers(words);
-  for (std::size_t i = 0; i < words; ++i) numbers[i] = first + i;
-  return numbers;
-}
-
-}  // namespace
-
 TEST_CASE("a copy into a full device goes to the host instead", "[system]") {
   const Outcome outcome = in_fresh_process(
       [] {
         Session session("capacity=4M");
         const Witness witness;
         CUdeviceptr all = 0;
-        WHERRY_TRY(cuMemAlloc(&all, 4 * MB));
+        WHERRY_TRY(cuMemAlloc(&all, 4 * mebibyte));
         const Words words{page_words};
         const auto data = numbered(page_words);
-        WHERRY_TRY(cuMemcpy(address(words.data()), address(data.data()), page_bytes));
+        WHERRY_TRY(cuMemcpy(address_of(words.data()), address_of(data.data()), page_bytes));
         expect(witness.residents(words.data()) == bit_of(host), "the page is elsewhere");
         expect(std::equal(data.begin(), data.end(), words.data()), "a word is lost");
       },
@@ -72,8 +56,9 @@ TEST_CASE("copies concurrent with faults, prefetches and evictions lose and tear
             const std::size_t first = random() % pages;
             const std::size_t count = 1 + random() % std::min<std::size_t>(pages - first, 700);
             const int to = static_cast<int>(random() % 3) - 1;
-            WHERRY_TRY(cuMemPrefetchAsync(address(&words[first * page_words]), count * page_bytes,
-                                          location_of(to), 0, CU_STREAM_PER_THREAD));
+            WHERRY_TRY(cuMemPrefetchAsync(address_of(&words[first * page_words]),
+                                          count * page_bytes, location_of(to), 0,
+                                          CU_STREAM_PER_THREAD));
             WHERRY_TRY(cuStreamSynchronize(CU_STREAM_PER_THREAD));
           }
         });
@@ -96,9 +81,9 @@ TEST_CASE("copies concurrent with faults, prefetches and evictions lose and tear
             const auto data = numbered(count * row, random());
             CUDA_MEMCPY2D there{};
             there.srcMemoryType = there.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-            there.srcDevice = address(data.data());
+            there.srcDevice = address_of(data.data());
             there.srcPitch = row * sizeof(std::uint64_t);
-            there.dstDevice = address(&words[first * page_words]);
+            there.dstDevice = address_of(&words[first * page_words]);
             there.dstXInBytes = 8 * sizeof(std::uint64_t);
             there.dstPitch = page_bytes;
             there.WidthInBytes = row * sizeof(std::uint64_t);
@@ -110,7 +95,7 @@ TEST_CASE("copies concurrent with faults, prefetches and evictions lose and tear
             again.srcDevice = there.dstDevice;
             again.srcXInBytes = there.dstXInBytes;
             again.srcPitch = there.dstPitch;
-            again.dstDevice = address(back.data());
+            again.dstDevice = address_of(back.data());
             again.dstPitch = there.srcPitch;
             again.WidthInBytes = there.WidthInBytes;
             again.Height = count;
@@ -143,10 +128,10 @@ TEST_CASE("a device that is killed during copies loses nothing, and no thread ha
     const Outcome outcome = in_fresh_process(
         [delay_us] {
           Session session("capacity=64M");
-          const Words words{16 * MB / 8};
+          const Words words{16 * mebibyte / 8};
           const auto data = numbered(words.size());
           const pid_t device = device_process(0);
-          WHERRY_TRY(cuMemcpy(address(words.data()), address(data.data()), words.bytes()));
+          WHERRY_TRY(cuMemcpy(address_of(words.data()), address_of(data.data()), words.bytes()));
           std::thread killer([&] {
             ::usleep(static_cast<useconds_t>(delay_us));
             ::kill(device, SIGKILL);
@@ -154,9 +139,9 @@ TEST_CASE("a device that is killed during copies loses nothing, and no thread ha
           std::vector<std::uint64_t> back(words.size());
           // Copies that start after the device process has ended are refused.
           for (int i = 0; i < 5; ++i)
-            if (cuMemcpy(address(words.data()), address(data.data()), words.bytes()) !=
+            if (cuMemcpy(address_of(words.data()), address_of(data.data()), words.bytes()) !=
                     CUDA_SUCCESS ||
-                cuMemcpy(address(back.data()), address(words.data()), words.bytes()) !=
+                cuMemcpy(address_of(back.data()), address_of(words.data()), words.bytes()) !=
                     CUDA_SUCCESS)
               break;
           killer.join();
@@ -180,19 +165,19 @@ TEST_CASE("without io_uring, process_vm_readv, or large files the copies are the
             const rlimit small{4096, 4096};
             expect(::setrlimit(RLIMIT_FSIZE, &small) == 0, "no limit");
           }
-          const auto data = numbered(5 * MB / 8);
+          const auto data = numbered(5 * mebibyte / 8);
           std::vector<std::uint64_t> back(data.size());
           const Words words{data.size()};
           CUdeviceptr memory = 0;
           WHERRY_TRY(cuMemAlloc(&memory, words.bytes()));
-          WHERRY_TRY(cuMemcpy(address(back.data()), address(data.data()), words.bytes()));
+          WHERRY_TRY(cuMemcpy(address_of(back.data()), address_of(data.data()), words.bytes()));
           expect(back == data, "a copy from host to host changed the data");
-          WHERRY_TRY(cuMemcpy(memory, address(data.data()), words.bytes()));
-          WHERRY_TRY(cuMemcpy(address(words.data()), memory, words.bytes()));
+          WHERRY_TRY(cuMemcpy(memory, address_of(data.data()), words.bytes()));
+          WHERRY_TRY(cuMemcpy(address_of(words.data()), memory, words.bytes()));
           std::fill(back.begin(), back.end(), 0);
-          WHERRY_TRY(cuMemcpy(address(back.data()), address(words.data()), words.bytes()));
+          WHERRY_TRY(cuMemcpy(address_of(back.data()), address_of(words.data()), words.bytes()));
           expect(back == data, "a copy by way of a device changed the data");
-          const CUresult bad = cuMemcpy(16, address(data.data()), words.bytes());
+          const CUresult bad = cuMemcpy(16, address_of(data.data()), words.bytes());
           expect(bad == CUDA_ERROR_INVALID_VALUE, "a copy from address 16 is not refused");
         },
         60'000);

@@ -8,25 +8,13 @@ namespace wherry::test::copy_test {
 
 namespace {
 
-constexpr std::size_t MB = std::size_t{1} << 20;
-
 Stage& stage() {
   static Stage the_stage{"capacity=64M;capacity=64M"};
   return the_stage;
 }
 
-CUdeviceptr address(const void* pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 void copy(const void* to, const void* from, std::size_t bytes) {
-  WHERRY_TRY(cuMemcpy(address(to), address(from), bytes));
-}
-
-std::vector<std::uint64_t> numbered(std::size_t words, std::uint64_t first = 1) {
-  std::vector<std::uint64_t> numbers(words);
-  for (std::size_t i = 0; i < words; ++i) numbers[i] = first + i;
-  return numbers;
+  WHERRY_TRY(cuMemcpy(address_of(to), address_of(from), bytes));
 }
 
 }  // namespace
@@ -44,7 +32,7 @@ TEST_CASE("copies and fills leave pages in the pools where they are", "[system]"
   std::vector<std::uint64_t> back(data.size());
   copy(back.data(), words.data(), words.bytes());
   CHECK(back == data);
-  WHERRY_TRY(cuMemsetD8(address(words.data()), 7, 100));
+  WHERRY_TRY(cuMemsetD8(address_of(words.data()), 7, 100));
   for (std::size_t i = 0; i < before.size(); ++i)
     CHECK(stage().residents(&words[i * page_words]) == before[i]);
   CHECK(words[20] == 21);
@@ -86,7 +74,7 @@ TEST_CASE(
   WHERRY_TRY(cuMemAlloc(&source, page_bytes));
   WHERRY_TRY(cuMemcpyDtoH(&words[region_words], source, page_bytes));
   CHECK(stage().residents(&words[region_words]) == bit_of(host));
-  WHERRY_TRY(cuMemsetD32(address(&words[2 * region_words]), 3, 10));
+  WHERRY_TRY(cuMemsetD32(address_of(&words[2 * region_words]), 3, 10));
   CHECK(stage().residents(&words[2 * region_words]) == bit_of(device0));
   copy(&words[3 * region_words], data.data(), page_bytes);
   CHECK(stage().residents(&words[3 * region_words]) == bit_of(device1));
@@ -119,15 +107,15 @@ TEST_CASE(
 TEST_CASE("device memory is written and read by copies, and by its kernels", "[system]") {
   stage();
   CUdeviceptr memory = 0;
-  constexpr std::size_t count = 3 * MB / 8;
-  WHERRY_TRY(cuMemAlloc(&memory, 3 * MB));
+  constexpr std::size_t count = 3 * mebibyte / 8;
+  WHERRY_TRY(cuMemAlloc(&memory, 3 * mebibyte));
   const auto data = numbered(count);
-  WHERRY_TRY(cuMemcpyHtoD(memory, data.data(), 3 * MB));
+  WHERRY_TRY(cuMemcpyHtoD(memory, data.data(), 3 * mebibyte));
   stage().session().run(device0, [first = reinterpret_cast<std::uint64_t*>(memory)] {
     for (std::size_t i = 0; i < count; ++i) first[i] *= 2;
   });
   std::vector<std::uint64_t> back(count);
-  WHERRY_TRY(cuMemcpyDtoH(back.data(), memory, 3 * MB));
+  WHERRY_TRY(cuMemcpyDtoH(back.data(), memory, 3 * mebibyte));
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i)
     if (back[i] != 2 * data[i]) ++wrong;

@@ -2,12 +2,7 @@
 // to managed memory that shares the pool.
 #include <wherry/cuda_runtime_api.h>
 
-#include <cstdlib>
-#include <string>
-
 #include "support/catch.h"
-#include "support/child.h"
-#include "support/conditions.h"
 #include "support/session.h"
 #include "support/stage.h"
 
@@ -15,14 +10,11 @@ namespace wherry::test::device_allocation_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // pages keep their frames
-    return Stage{devices};
-  }();
+  // Pages keep their frames.
+  static Stage the_stage(devices, "WHERRY_HUGE_PAGES", "arriving");
   return the_stage;
 }
 

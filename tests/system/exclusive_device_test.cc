@@ -41,6 +41,14 @@ class ExclusiveContext {
   CUcontext context_ = nullptr;
 };
 
+// Read-mostly words that the host has written.
+struct ReadMostly : Words {
+  explicit ReadMostly(std::uint64_t value) : Words((stage(), region_words)) {
+    advise(*this, CU_MEM_ADVISE_SET_READ_MOSTLY);
+    stage().write(host, data(), value);
+  }
+};
+
 constexpr std::uint32_t both = bit_of(host) | bit_of(device1);
 
 void check_duplicates(const Words& words, std::uint64_t value) {
@@ -72,30 +80,21 @@ TEST_CASE("a device with concurrent=0 reports it", "[system]") {
 }
 
 TEST_CASE("without a context on such a device pages are duplicated", "[system]") {
-  Stage& s = stage();
-  const Words words{region_words};
-  advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
-  s.write(host, words.data(), 1);
+  const ReadMostly words{1};
   check_duplicates(words, 1);
 }
 
 TEST_CASE("while a context on such a device exists nothing is duplicated", "[system]") {
-  Stage& s = stage();
   const ExclusiveContext context;
-  const Words words{region_words};
-  advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
-  s.write(host, words.data(), 2);
+  const ReadMostly words{2};
   check_moves(words, 2);
 }
 
 TEST_CASE("copies end when such a context is created", "[system]") {
-  Stage& s = stage();
-  const Words words{region_words};
-  advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
-  s.write(host, words.data(), 3);
+  const ReadMostly words{3};
   check_duplicates(words, 3);
   const ExclusiveContext context;
-  CHECK(std::popcount(s.residents(words.data())) == 1);
+  CHECK(std::popcount(stage().residents(words.data())) == 1);
   check_moves(words, 3);
 }
 
@@ -116,10 +115,7 @@ TEST_CASE("pages are duplicated again when all such contexts are destroyed", "[s
 }
 
 TEST_CASE("a device's primary context counts, too", "[system]") {
-  Stage& s = stage();
-  const Words words{region_words};
-  advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
-  s.write(host, words.data(), 6);
+  const ReadMostly words{6};
   CUcontext primary = nullptr;
   WHERRY_TRY(cuDevicePrimaryCtxRetain(&primary, device0));
   check_moves(words, 6);
@@ -134,8 +130,8 @@ TEST_CASE("advice given meanwhile is remembered, and other advice has its effect
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
   int read_mostly = 0;
   WHERRY_TRY(cuMemRangeGetAttribute(&read_mostly, sizeof read_mostly,
-                                    CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
-                                    reinterpret_cast<CUdeviceptr>(words.data()), words.bytes()));
+                                    CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address_of(words),
+                                    words.bytes()));
   CHECK(read_mostly == 1);
   // Read-mostly would override this preference if it were in effect.
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -14,7 +13,6 @@
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/session.h"
-#include "support/witness.h"
 
 namespace wherry::test::exit_test {
 namespace {

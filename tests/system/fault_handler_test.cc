@@ -16,7 +16,6 @@
 #include <functional>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "support/catch.h"
 #include "support/child.h"

@@ -22,7 +22,6 @@ namespace wherry::test::free_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=16M;capacity=16M";
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 // Checks that the process ended with a signal for a bad address, and that the library's log line
 // names that address.

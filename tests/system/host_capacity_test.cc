@@ -13,7 +13,6 @@ namespace wherry::test::host_capacity_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 
 void choose_host(const char* capacity) {

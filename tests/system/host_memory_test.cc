@@ -33,7 +33,6 @@ namespace wherry::test::host_memory_test {
 namespace {
 
 constexpr std::size_t kibibyte = 1024;
-constexpr std::size_t mebibyte = 1024 * kibibyte;
 constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
 
 Session& session() {

@@ -20,8 +20,6 @@ namespace wherry::test::huge_fault_test {
 
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t blocks = 3;
 
 Stage& stage() {

@@ -15,10 +15,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Stage& stage() {
-  static Stage the_stage(ipc_devices);
-  return the_stage;
-}
 CUstream stream(int device = device0) {
   return stage().session().stream(device);
 }
@@ -26,7 +22,6 @@ CUstream stream(int device = device0) {
 // An event of this program that the other program has opened.
 struct SharedEvent {
   explicit SharedEvent(Peer& peer) {
-    stage();
     WHERRY_TRY(cuEventCreate(&here, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     CUipcEventHandle handle{};
     WHERRY_TRY(cuIpcGetEventHandle(&handle, here));
@@ -51,7 +46,6 @@ bool returns(std::future<Call>& call, std::chrono::milliseconds limit) {
 }  // namespace
 
 TEST_CASE("an event stands for the work of the program that recorded it last", "[system]") {
-  stage();
   Peer peer;
   SharedEvent event(peer);
   CHECK(peer.ask({Ask::query, device0, event.there}).result == CUDA_SUCCESS);
@@ -76,7 +70,6 @@ TEST_CASE("an event stands for the work of the program that recorded it last", "
 }
 
 TEST_CASE("a stream waits for an event of another program", "[system]") {
-  stage();
   Peer peer;
   SharedEvent event(peer);
   peer.get({Ask::hold, device0});
@@ -93,7 +86,6 @@ TEST_CASE("a stream waits for an event of another program", "[system]") {
 }
 
 TEST_CASE("two programs take turns by events", "[system]") {
-  stage();
   Peer peer;
   SharedEvent mine(peer);
   SharedEvent its(peer);
@@ -119,7 +111,6 @@ TEST_CASE("two programs take turns by events", "[system]") {
 }
 
 TEST_CASE("a thread or stream that waits for a program that is killed gets an error", "[system]") {
-  stage();
   Peer peer;
   SharedEvent event(peer);
   peer.get({Ask::hold, device0});
@@ -151,7 +142,6 @@ TEST_CASE("a thread or stream that waits for a program that is killed gets an er
 }
 
 TEST_CASE("an event outlives its creator in programs that have it open", "[system]") {
-  stage();
   Peer peer;
   const std::uint64_t its = peer.get({Ask::make_event, device0});
   const Answer answer = peer.ask({Ask::get_event_handle, device0, its});
@@ -171,7 +161,6 @@ TEST_CASE("an event outlives its creator in programs that have it open", "[syste
 }
 
 TEST_CASE("a record that is refused has no effect on other programs", "[system]") {
-  stage();
   Peer peer;
   const Answer got = peer.ask({Ask::get_event_handle, device0, peer.get({Ask::make_event})});
   check(got.result, "cuIpcGetEventHandle");

@@ -8,10 +8,15 @@
 
 #include <cstdint>
 
+#include "support/stage.h"
+
 namespace wherry::test {
 
-// "capacity=16M,workers=2" twice. The test starts its own devices with the same settings.
+// The devices of both programs.
 inline constexpr const char* ipc_devices = "capacity=16M,workers=2;capacity=16M,workers=2";
+
+// This program's stage.
+Stage& stage();
 
 enum class Ask : int {
   allocate,         // allocates `value` bytes; answers with the address
@@ -64,8 +69,8 @@ struct Answer {
 
 class Peer {
  public:
-  // Starts the program, and returns when it is ready. Throws std::runtime_error. Null: all devices
-  // are visible.
+  // Starts this program's stage, then the other program, and returns when that is ready. Throws
+  // std::runtime_error. Null: all devices are visible.
   explicit Peer(const char* visible_devices = nullptr);
   ~Peer();  // ends the program
   Peer(const Peer&) = delete;

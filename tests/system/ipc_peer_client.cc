@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "support/fd_message.h"
-#include "support/session.h"
+#include "support/stage.h"
 #include "system/ipc_peer.h"
 
 namespace wherry::test {
@@ -19,7 +19,13 @@ constexpr timeval limit{60, 0};
 
 }  // namespace
 
+Stage& stage() {
+  static Stage the_stage(ipc_devices);
+  return the_stage;
+}
+
 Peer::Peer(const char* visible_devices) {
+  stage();
   int sockets[2];
   expect(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0, "no sockets");
   socket_ = sockets[0];

@@ -5,19 +5,12 @@
 
 #include "support/catch.h"
 #include "support/stage.h"
+#include "support/virtual_memory.h"
 #include "system/ipc_peer.h"
 
 using namespace wherry::test;
 
 namespace {
-
-Stage& stage() {
-  static Stage the_stage(ipc_devices);
-  return the_stage;
-}
-std::uint64_t* words_at(CUdeviceptr address) {
-  return reinterpret_cast<std::uint64_t*>(address);
-}
 
 CUresult import_pool(int fd, CUmemoryPool& pool) {
   return cuMemPoolImportFromShareableHandle(
@@ -52,7 +45,6 @@ struct Shared {
 }  // namespace
 
 TEST_CASE("memory of another program's pool is the same pages here", "[system]") {
-  stage();
   Peer peer;
   Shared shared(peer);
   const std::uint64_t first = peer.get({Ask::allocate_pooled, device0, shared.its, 100'000});
@@ -92,7 +84,6 @@ TEST_CASE("memory of another program's pool is the same pages here", "[system]")
 }
 
 TEST_CASE("nothing can be allocated from another program's pool", "[system]") {
-  stage();
   Peer peer;
   Shared shared(peer);
   CUdeviceptr address = 1;
@@ -119,7 +110,6 @@ TEST_CASE("nothing can be allocated from another program's pool", "[system]") {
 }
 
 TEST_CASE("access to an imported pool is set in the importing program", "[system]") {
-  stage();
   Peer peer;
   Shared shared(peer);
   const std::uint64_t its = peer.get({Ask::allocate_pooled, device0, shared.its, 5000});
@@ -150,7 +140,6 @@ TEST_CASE("access to an imported pool is set in the importing program", "[system
 
 TEST_CASE("an imported pool belongs to its own device, whichever devices a program sees",
           "[system]") {
-  stage();
   Peer peer("1");
   Shared shared(peer);
   for (int device : {device0, device1}) {
@@ -170,7 +159,6 @@ TEST_CASE("an imported pool belongs to its own device, whichever devices a progr
 }
 
 TEST_CASE("a pool keeps the pages that another program still has open", "[system]") {
-  stage();
   Peer peer;
   const std::uint64_t all = peer.get({Ask::free_bytes});
   Shared shared(peer);
@@ -188,7 +176,6 @@ TEST_CASE("a pool keeps the pages that another program still has open", "[system
 }
 
 TEST_CASE("a pool of a program that has ended cannot be used", "[system]") {
-  stage();
   CUdeviceptr here = 0;
   int fd = -1;
   CUmemPoolPtrExportData late{};

@@ -16,6 +16,7 @@
 #include "support/catch.h"
 #include "support/conditions.h"
 #include "support/stage.h"
+#include "support/virtual_memory.h"
 #include "support/waiting.h"
 #include "system/ipc_peer.h"
 
@@ -23,16 +24,8 @@ using namespace wherry::test;
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr unsigned flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
 
-Stage& stage() {
-  static Stage the_stage(ipc_devices);
-  return the_stage;
-}
-std::uint64_t* words_at(CUdeviceptr address) {
-  return reinterpret_cast<std::uint64_t*>(address);
-}
 void make_current(int device) {
   WHERRY_TRY(cuCtxSetCurrent(stage().session().context(device)));
 }
@@ -94,17 +87,9 @@ Seen seen_by(pid_t process, CUdeviceptr address) {
   return {};
 }
 
-template <typename Value>
-Value attribute(CUpointer_attribute which, CUdeviceptr address) {
-  Value value{};
-  WHERRY_TRY(cuPointerGetAttribute(&value, which, address));
-  return value;
-}
-
 }  // namespace
 
 TEST_CASE("kernels of two programs read what the other's have written", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr mine = allocate(3 * mebibyte);
   stage().write(device0, words_at(mine) + 1, 41);
@@ -132,7 +117,6 @@ TEST_CASE("kernels of two programs read what the other's have written", "[system
 }
 
 TEST_CASE("memory of another program has correct attributes here", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, 100'000});
   const CUipcMemHandle handle = peer.handle_of(its + 50'000);
@@ -169,7 +153,6 @@ TEST_CASE("memory of another program has correct attributes here", "[system]") {
 }
 
 TEST_CASE("memory of another program is copied and filled like other memory", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
   const CUdeviceptr its = peer.get(opening(handle_of(mine)));
@@ -199,7 +182,6 @@ TEST_CASE("memory of another program is copied and filled like other memory", "[
 }
 
 TEST_CASE("freed memory that another program has open is not reused", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr mine = allocate(10 * mebibyte);
   const CUipcMemHandle handle = handle_of(mine);
@@ -233,7 +215,6 @@ TEST_CASE("freed memory that another program has open is not reused", "[system]"
 }
 
 TEST_CASE("a forked child keeps no memory open", "[system]") {
-  stage();
   Peer peer;
   const std::uint64_t all = peer.get({Ask::free_bytes});
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, 10 * mebibyte});
@@ -253,7 +234,6 @@ TEST_CASE("a forked child keeps no memory open", "[system]") {
 }
 
 TEST_CASE("memory of a program that has ended exists while it is open", "[system]") {
-  stage();
   CUdeviceptr here = 0;
   CUipcMemHandle handle{}, other{};
   {
@@ -276,7 +256,6 @@ TEST_CASE("memory of a program that has ended exists while it is open", "[system
 }
 
 TEST_CASE("a handle is of one allocation, not of a later one at its address", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
   const CUipcMemHandle handle = handle_of(mine);
@@ -289,7 +268,6 @@ TEST_CASE("a handle is of one allocation, not of a later one at its address", "[
 }
 
 TEST_CASE("invalid handles open nothing", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
   const CUipcMemHandle handle = handle_of(mine);
@@ -322,7 +300,6 @@ TEST_CASE("invalid handles open nothing", "[system]") {
 }
 
 TEST_CASE("a program that may not inspect another one gets none of its memory", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
   const CUipcMemHandle handle = handle_of(mine);
@@ -339,7 +316,6 @@ TEST_CASE("a handle is valid again when descriptors are available again", "[syst
     WARN("not under sanitizers: they need descriptors");
     return;
   }
-  stage();
   Peer peer;
   const CUipcMemHandle handle = peer.handle_of(peer.get({Ask::allocate, device0, 0, mebibyte}));
   make_current(device0);
@@ -356,7 +332,6 @@ TEST_CASE("a handle is valid again when descriptors are available again", "[syst
 }
 
 TEST_CASE("each device opens a handle for itself and for the memory's own device", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
   const CUipcMemHandle handle = peer.handle_of(its);
@@ -374,7 +349,6 @@ TEST_CASE("each device opens a handle for itself and for the memory's own device
 }
 
 TEST_CASE("memory belongs to its own device, whichever devices a program sees", "[system]") {
-  stage();
   Peer peer("1");
   const auto its_process = static_cast<pid_t>(peer.get({Ask::device_process}));
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
@@ -412,7 +386,6 @@ TEST_CASE("memory belongs to its own device, whichever devices a program sees", 
 }
 
 TEST_CASE("a device that is reset still has open memory", "[system]") {
-  stage();
   Peer peer;
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
   const CUdeviceptr here = open(peer.handle_of(its));

@@ -1,6 +1,5 @@
 // After a program has freed everything, or has ended in any way, nothing is left, by Linux's
 // counts.
-#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -26,7 +25,6 @@ namespace wherry::test::leftovers_test {
 namespace {
 
 constexpr const char* two_devices = "capacity=16M,workers=2;capacity=64M,workers=1";
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr int limit_ms = 5'000;
 
 bool becomes_true(const std::function<bool()>& condition) {

@@ -1,15 +1,12 @@
 // Variables in managed memory, checked against Linux's pools and page tables: on every processor,
 // at their own addresses, with their initial contents.
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 #include "support/catch.h"
 #include "support/loaded_object.h"
@@ -42,9 +39,6 @@ namespace wherry::test {
 namespace {
 
 constexpr std::uint32_t host_bit = 1;
-constexpr std::uint32_t bit_of(int device) {
-  return 2u << device;
-}
 CUdeviceptr address_of(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }

@@ -3,7 +3,6 @@
 // more neighboring pages instead of failing, and no data may be lost. With the other traps none of
 // this may be noticeable.
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +12,6 @@
 #include <functional>
 #include <random>
 #include <thread>
-#include <vector>
 
 #include "support/capabilities.h"
 #include "support/catch.h"

@@ -12,14 +12,15 @@
 #include "support/busy.h"
 #include "support/catch.h"
 #include "support/conditions.h"
+#include "support/own.h"
 #include "support/session.h"
 #include "support/stage.h"
+#include "support/virtual_memory.h"
 
 namespace wherry::test::memory_pool_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t slab = 32 * mebibyte;
 
 Stage& stage() {
@@ -69,28 +70,10 @@ class Pool {
   CUmemoryPool handle_ = nullptr;
 };
 
-class OwnStream {
- public:
-  OwnStream() { WHERRY_TRY(cuStreamCreate(&handle_, CU_STREAM_NON_BLOCKING)); }
-  ~OwnStream() { cuStreamDestroy(handle_); }
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  operator CUstream() const { return handle_; }
-
- private:
-  CUstream handle_ = nullptr;
+struct OwnStream : NewStream {
+  OwnStream() : NewStream(CU_STREAM_NON_BLOCKING) {}
 };
 
-std::uint64_t* words_at(CUdeviceptr address) {
-  return reinterpret_cast<std::uint64_t*>(address);
-}
-
-template <typename Value>
-Value attribute(CUpointer_attribute attribute, CUdeviceptr address) {
-  Value value{};
-  WHERRY_TRY(cuPointerGetAttribute(&value, attribute, address));
-  return value;
-}
 bool is_known(CUdeviceptr address) {
   unsigned type = 0;
   return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;

@@ -21,9 +21,6 @@ namespace wherry::test::ordinary_use_test {
 
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
-
 Stage& stage() {
   static Stage the_stage{
       "kind=coherent,capacity=32M,workers=1;kind=coherent,capacity=32M,workers=1"};

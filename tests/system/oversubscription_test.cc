@@ -4,7 +4,6 @@
 // The hit rates depend on when the sampler and the evictor run. On an idle machine they are twice
 // what is checked here; on a busy one they vary, so a test repeats its accesses some times if they
 // are lower. policy/replacement_test checks the replacement itself, without threads.
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -23,8 +22,6 @@ namespace wherry::test::oversubscription_test {
 namespace {
 
 constexpr std::size_t capacity = std::size_t{32} << 20;
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t pages_per_block = block_bytes / page_bytes;
 constexpr std::size_t capacity_blocks = capacity / block_bytes;
 constexpr int patience_ms = 60'000;

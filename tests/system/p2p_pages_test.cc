@@ -17,8 +17,6 @@ namespace wherry::test::p2p_pages_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
 // A request to the third party: add `add` to the word at `offset` of the file that comes with the
 // request, and answer with the word's previous value.
 struct AddRequest {

@@ -15,8 +15,6 @@ namespace wherry::test::peer_access_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
 Stage& stage() {
   static Stage the_stage("capacity=16M,workers=2;capacity=16M,workers=2");
   return the_stage;

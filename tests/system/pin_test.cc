@@ -15,8 +15,6 @@ namespace wherry::test::pin_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
 Stage& stage() {
   static Stage the_stage("capacity=8M,workers=1;capacity=8M,workers=1");
   return the_stage;

@@ -18,7 +18,6 @@
 
 #include "support/catch.h"
 #include "support/child.h"
-#include "support/conditions.h"
 #include "support/stage.h"
 #include "support/waiting.h"
 
@@ -29,7 +28,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr const char* devices = "capacity=16M;capacity=16M";
-constexpr std::size_t block_words = (std::size_t{2} << 20) / sizeof(std::uint64_t);
 
 void require_passed(const std::function<void()>& body) {
   const Outcome outcome = in_fresh_process([&] {

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -19,22 +18,15 @@ namespace {
 
 constexpr std::array processors{host, device0, device1};
 constexpr std::size_t mib_words = (std::size_t{1} << 20) / sizeof(std::uint64_t);
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // nothing changes after a prefetch
-    return Stage("capacity=64M;capacity=64M");
-  }();
+  // Nothing changes after a prefetch.
+  static Stage the_stage("capacity=64M;capacity=64M", "WHERRY_HUGE_PAGES", "arriving");
   return the_stage;
 }
 
-CUdeviceptr address(const void* pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 void prefetch(const std::uint64_t* first, std::size_t bytes, int to, CUstream stream = nullptr) {
-  WHERRY_TRY(cuMemPrefetchAsync(address(first), bytes, location_of(to), 0, stream));
+  WHERRY_TRY(cuMemPrefetchAsync(address_of(first), bytes, location_of(to), 0, stream));
 }
 
 // Prefetches, and waits until the prefetch has completed.
@@ -54,6 +46,13 @@ void number_pages(int processor, const Words& words) {
   else
     stage().session().run(processor, number);
 }
+
+// Words whose pages the processor has numbered.
+struct Numbered : Words {
+  explicit Numbered(std::size_t count, int processor = host) : Words(count) {
+    number_pages(processor, *this);
+  }
+};
 
 // Counts the pages that are not at `where` alone, or that do not hold their number.
 std::size_t wrong_pages(const Words& words, int where) {
@@ -97,8 +96,7 @@ TEST_CASE(
   Stage& s = stage();
   for (const std::size_t count :
        {3 * page_words, region_words, 2 * mib_words, 7 * mib_words + 5 * page_words}) {
-    const Words words{count};
-    number_pages(host, words);
+    const Numbered words{count};
     for (const int to : {device0, device1, host, device1, device0, host}) {
       CAPTURE(count, to);
       prefetch_now(words, to);
@@ -113,11 +111,10 @@ TEST_CASE(
 
 TEST_CASE("only the pages that a range overlaps move", "[system]") {
   Stage& s = stage();
-  const Words words{4 * mib_words};
-  number_pages(host, words);
+  const Numbered words{4 * mib_words};
   // From the last byte of page 99 to the first byte of page 800.
   prefetch(words.data(), 1, host);
-  WHERRY_TRY(cuMemPrefetchAsync(address(words.data()) + 100 * page_bytes - 1, 700 * page_bytes + 2,
+  WHERRY_TRY(cuMemPrefetchAsync(address_of(words) + 100 * page_bytes - 1, 700 * page_bytes + 2,
                                 location_of(device0), 0, nullptr));
   WHERRY_TRY(cuStreamSynchronize(nullptr));
   for (std::size_t page = 0; page < words.size() / page_words; ++page) {
@@ -142,8 +139,7 @@ TEST_CASE("a remote mapping ends when the pages are prefetched to its processor"
 
 TEST_CASE("a kernel that follows a prefetch in its stream finds the memory there", "[system]") {
   Stage& s = stage();
-  const Words words{6 * mib_words};
-  number_pages(host, words);
+  const Numbered words{6 * mib_words};
   const std::uint64_t before = Stage::faults(device0);
   prefetch(words.data(), words.bytes(), device0, s.session().stream(device0));
   s.read_pages(device0, words.data(), words.bytes());
@@ -153,8 +149,7 @@ TEST_CASE("a kernel that follows a prefetch in its stream finds the memory there
 
 TEST_CASE("a whole block is one huge page where pools have huge pages", "[system]") {
   Stage& s = stage();
-  const Words words{4 * mib_words};
-  number_pages(host, words);
+  const Numbered words{4 * mib_words};
   if (!s.comes_to_map(host, words.data()) ||
       page_entry(Witness::process_of(0), words.data()).frame == 0) {
     WARN("the kernel shows no frames");
@@ -178,8 +173,7 @@ TEST_CASE("a whole block is one huge page where pools have huge pages", "[system
 TEST_CASE("when a prefetch to the host is done, the host maps all blocks by one entry each",
           "[system]") {
   Stage& s = stage();
-  const Words words{16 * mib_words};
-  number_pages(host, words);
+  const Numbered words{16 * mib_words};
   prefetch_now(words, device0);
   if (!came_as_huge_pages(words)) return;
   const std::uint64_t entries = huge_entries(::getpid(), words.data());
@@ -195,8 +189,7 @@ TEST_CASE(
     "a prefetched block is mapped by one entry, and the rest of a split block by at most one fault",
     "[system]") {
   Stage& s = stage();
-  const Words words{8 * mib_words};
-  number_pages(host, words);
+  const Numbered words{8 * mib_words};
   prefetch_now(words, device0);
   if (!came_as_huge_pages(words)) return;
   CHECK(huge_entries(Witness::process_of(1 + device0), words.data()) >= 3 * block_bytes);
@@ -218,10 +211,9 @@ TEST_CASE(
 
 TEST_CASE("discarded memory takes no space in pools", "[system]") {
   Stage& s = stage();
-  const Words words{4 * mib_words};
-  number_pages(device0, words);
+  const Numbered words{4 * mib_words, device0};
   const std::uint64_t before = s.witness().pool_bytes(1);
-  CUdeviceptr first = address(words.data());
+  CUdeviceptr first = address_of(words);
   std::size_t bytes = words.bytes();
   WHERRY_TRY(cuMemDiscardBatchAsync(&first, &bytes, 1, 0, s.session().stream(device0)));
   WHERRY_TRY(s.session().wait(device0));
@@ -234,10 +226,9 @@ TEST_CASE("discarded memory takes no space in pools", "[system]") {
 TEST_CASE("discarded and then prefetched memory is at the destination, and nothing was copied",
           "[system]") {
   Stage& s = stage();
-  const Words words{4 * mib_words};
-  number_pages(host, words);
+  const Numbered words{4 * mib_words};
   const std::uint64_t copied = read_stats().bytes_copied;
-  CUdeviceptr first = address(words.data());
+  CUdeviceptr first = address_of(words);
   std::size_t bytes = words.bytes();
   CUmemLocation to = location_of(device1);
   std::size_t index = 0;
@@ -252,8 +243,7 @@ TEST_CASE("discarded and then prefetched memory is at the destination, and nothi
 TEST_CASE("a prefetch of more than fits moves what fits, and evicts no more than that",
           "[system]") {
   Stage& s = stage();
-  const Words words{100 * mib_words};
-  number_pages(host, words);
+  const Numbered words{100 * mib_words};
   prefetch_now(words, device1);
   CHECK(s.witness().used_bytes(2) <= std::uint64_t{64} << 20);
   CHECK(s.witness().pool_bytes(2) >= std::uint64_t{48} << 20);
@@ -267,8 +257,7 @@ TEST_CASE("a prefetch of more than fits moves what fits, and evicts no more than
 TEST_CASE("all processors can use memory while it is prefetched back and forth", "[system]") {
   Stage& s = stage();
   constexpr std::size_t pages = 5 * mib_words / page_words;
-  const Words words{pages * page_words};
-  number_pages(host, words);
+  const Numbered words{pages * page_words};
   const std::uint64_t rounds = scaled(60);
   std::atomic<bool> stop{false};
   std::thread courier([&] {
@@ -310,8 +299,7 @@ TEST_CASE("all processors can use memory while it is prefetched back and forth",
 
 TEST_CASE("the location of a page can be queried during a prefetch", "[system]") {
   Stage& s = stage();
-  const Words words{32 * mib_words};
-  number_pages(host, words);
+  const Numbered words{32 * mib_words};
   for (const int to : {device0, device1, host}) {
     prefetch(words.data(), words.bytes(), to, s.session().stream(device0));
     std::size_t there = 0;

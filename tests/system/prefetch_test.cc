@@ -1,6 +1,5 @@
 // Effects of prefetches and discards on pages, by Linux's view.
 #include <atomic>
-#include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
@@ -13,13 +12,10 @@ namespace wherry::test::prefetch_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_HUGE_PAGES", "arriving", 1);  // nothing changes after a prefetch
-    return Stage("capacity=64M,workers=1;capacity=64M,workers=1");
-  }();
+  // Nothing changes after a prefetch.
+  static Stage the_stage("capacity=64M,workers=1;capacity=64M,workers=1", "WHERRY_HUGE_PAGES",
+                         "arriving");
   return the_stage;
 }
 

@@ -1,9 +1,7 @@
 // Environment variables in programs with more privileges than their user. WHERRY_TEST_CLIENT names
 // a program that starts the library.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
 // Sweeps, by Linux's view: the next blocks come before they are used.
-#include <cstdlib>
 #include <thread>
 
 #include "support/catch.h"
@@ -11,15 +10,10 @@ namespace wherry::test::read_ahead_test {
 
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{2} << 20;
-constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
 constexpr std::size_t blocks = 24;
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_POLICY", "uvm", 1);
-    return Stage{"capacity=128M,workers=1"};
-  }();
+  static Stage the_stage("capacity=128M,workers=1", "WHERRY_POLICY", "uvm");
   return the_stage;
 }
 

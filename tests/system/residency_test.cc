@@ -15,14 +15,9 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t region = 16 * page;
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t small_capacity = 4 * mebibyte;
 constexpr int small_device = 2;  // the device that has to evict
 constexpr std::uint32_t host_bit = 1;
-
-constexpr std::uint32_t bit_of(int device) {
-  return 2u << device;
-}
 
 const Session& session() {
   static const Session instance{"capacity=64M;capacity=64M;capacity=4M"};

@@ -7,13 +7,13 @@
 #include "support/catch.h"
 #include "support/session.h"
 #include "support/stage.h"
+#include "support/virtual_memory.h"
 #include "support/waiting.h"
 
 namespace wherry::test::spare_memory_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t capacity = 64 * mebibyte;
 
 Stage& stage() {
@@ -25,10 +25,6 @@ CUdeviceptr allocate(std::size_t bytes) {
   CUdeviceptr address = 0;
   WHERRY_TRY(cuMemAlloc(&address, bytes));
   return address;
-}
-
-std::uint64_t* words_at(CUdeviceptr address) {
-  return reinterpret_cast<std::uint64_t*>(address);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // with more than two CPUs; WHERRY_COPIERS asks for it on any.
 #include <signal.h>
 
-#include <cstdlib>
-
 #include "support/catch.h"
 #include "support/stage.h"
 #include "support/waiting.h"
@@ -12,14 +10,10 @@ namespace wherry::test::striped_pools_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t words_per_mebibyte = mebibyte / sizeof(std::uint64_t);
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_COPIERS", "8", 1);
-    return Stage{"capacity=256M;capacity=256M"};
-  }();
+  static Stage the_stage("capacity=256M;capacity=256M", "WHERRY_COPIERS", "8");
   return the_stage;
 }
 

@@ -1,7 +1,6 @@
 // wherryTouchPages, checked against Linux's view: where pages are afterwards, and how system calls
 // treat them. Everything runs twice: with what this machine allows, and with userfaultfd for user
 // mode only, where a system call fails if it gets a page that is elsewhere.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <cstring>
 #include <vector>
 
-#include "support/busy.h"
 #include "support/capabilities.h"
 #include "support/catch.h"
 #include "support/child.h"

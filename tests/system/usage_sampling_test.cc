@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -21,14 +20,13 @@ namespace wherry::test::usage_sampling_test {
 
 namespace {
 
-constexpr std::size_t block_words = (std::size_t{2} << 20) / sizeof(std::uint64_t);
 constexpr int patience_ms = 60'000;
 
 Stage& stage() {
-  static Stage the_stage = [] {
-    ::setenv("WHERRY_SAMPLING", "20", 1);  // samples come sooner
-    return Stage{"kind=coherent,capacity=64M,workers=1;kind=coherent,capacity=64M,workers=1"};
-  }();
+  // Samples come sooner.
+  static Stage the_stage(
+      "kind=coherent,capacity=64M,workers=1;kind=coherent,capacity=64M,workers=1",
+      "WHERRY_SAMPLING", "20");
   return the_stage;
 }
 

@@ -19,7 +19,6 @@ namespace wherry::test::virtual_memory_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
 
 Stage& stage() {

@@ -1,8 +1,6 @@
 // What the use of memory suggests: each finding where its reason is, and none where it is not.
 #include "report/findings.h"
 
-#include <algorithm>
-
 #include "support/catch.h"
 #include "support/sample_trace.h"
 

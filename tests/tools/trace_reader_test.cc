@@ -3,7 +3,6 @@
 #include "trace_reader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 
 #include "support/catch.h"

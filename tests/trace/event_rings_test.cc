@@ -6,7 +6,6 @@
 #include <signal.h>
 
 #include <atomic>
-#include <numeric>
 #include <thread>
 #include <vector>
 
