@@ -188,18 +188,23 @@ void AdoptedRanges::after_fork(bool child_copies) {
 }
 
 void AdoptedRanges::after_fork_in_child() {
-  for (const auto& [address, run] : runs_) {
-    if (run.shared) continue;
+  const auto copy = [&](std::uintptr_t address, const Run& run) {
+    const std::size_t bytes = run.pages.size();
     try {
-      Substitute own(run.pages.size(), -1, 0);
-      if (file_.read(run.offset, {own.data(), run.pages.size()}))
-        static_cast<void>(
-            own.move_to(address, run.pages.size(), run.writable ? Access::write : Access::read));
+      Substitute own(bytes, -1, 0);
+      return file_.read(run.offset, {own.data(), bytes}) &&
+             own.move_to(address, bytes, run.writable ? Access::write : Access::read) == 0;
     } catch (const std::system_error&) {
-      // Linux refuses the copy. The child goes on sharing these pages with its parent, because a
-      // fork() that has succeeded cannot report an error any more.
+      return false;
     }
-  }
+  };
+  // A fork() that has succeeded cannot report an error any more.
+  for (const auto& [address, run] : runs_)
+    if (!run.shared && !copy(address, run))
+      log_line(
+          "fork: no memory for a copy: this child shares registered memory at {:#x} with its "
+          "parent, and each sees what the other writes",
+          address);
   runs_.clear();
   lent_.clear();
   before_.reset();

@@ -440,6 +440,34 @@ TEST_CASE("a forked child has its own copies, even if no more descriptors are av
   }
 }
 
+TEST_CASE("a forked child without memory for a copy says that it shares the parent's pages",
+          "[memory]") {
+  if (impl::runs_under_sanitizer()) {
+    WARN("not under sanitizers: they need address space");
+    return;
+  }
+  const Outcome outcome = in_fresh_process([] {
+    Adoption adoption;
+    const Place place(4 * page_size);
+    expect(adoption.adopt(place.range()) == Verdict::adopted, "the memory was not adopted");
+    adoption.ranges.before_fork();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit nothing_more{1, 1};
+      expect(::setrlimit(RLIMIT_AS, &nothing_more) == 0, "the address space has no limit");
+      adoption.ranges.after_fork_in_child();
+      ::_exit(0);
+    }
+    adoption.ranges.after_fork(/*child_copies=*/true);
+    int status = -1;
+    expect(::waitpid(child, &status, 0) == child && status == 0, "the child failed");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err,
+             Catch::Matchers::ContainsSubstring("this child shares registered memory"));
+}
+
 TEST_CASE("a fork does not wait for a child that was made without the handlers", "[memory]") {
   const Outcome outcome = in_fresh_process([] {
     Adoption adoption;
