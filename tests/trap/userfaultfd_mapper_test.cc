@@ -75,9 +75,12 @@ TEST_CASE("zero pages appear in the pool, writable without a fault, and only onc
   const OpResult again = s.mapper.zero({{15}, 2});
   CHECK(again.status == OpStatus::occupied);
   CHECK(again.bytes == 0);
-  // Reports the progress first, and the error with the next call.
-  const OpResult partly = s.mapper.zero({{14 + 16}, 4});
-  CHECK(partly.status == OpStatus::ok);
+  // A call that meets an existing page reports its progress; the next call reports the page.
+  REQUIRE(s.mapper.zero({{32}, 1}));
+  const OpResult partly = s.mapper.zero({{30}, 4});
+  CHECK(partly.status == OpStatus::incomplete);
+  CHECK(partly.bytes == 2 * page_size);
+  CHECK(s.mapper.zero({{32}, 2}).status == OpStatus::occupied);
 }
 
 TEST_CASE("a copy that finds an existing page reports how far it got") {
