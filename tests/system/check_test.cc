@@ -1,6 +1,7 @@
 // WHERRY_CHECK: kernels that write to the program's ordinary memory, and kernels that allocate and
 // write memory of their own.
 #include <dlfcn.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -169,6 +170,25 @@ TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory
   CHECK(outcome.passed());
   CHECK(outcome.err.empty());
   CHECK_THAT(outcome.out, Catch::Matchers::ContainsSubstring("1000 1.5\n1000 1.5\n1000 1.5\n"));
+}
+
+// The C library of Debian 13 and later keeps what getrandom() needs in memory of the process.
+TEST_CASE("With WHERRY_CHECK=1 devices run in a program that has used random numbers before") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_CHECK", "1", 1);
+    std::uint64_t before = 0;
+    expect(::getrandom(&before, sizeof before, 0) == sizeof before, "no random number");
+    const Session session("capacity=8M,workers=2;capacity=8M,workers=1");
+    const Managed<int> drawn(1);
+    session.run(0, [&result = drawn[0]] {
+      std::uint64_t number = 0;
+      const bool good = ::getrandom(&number, sizeof number, 0) == sizeof number;
+      std::thread([&] { result = good && !std::vector<char>(3000).empty() ? 1 : 2; }).join();
+    });
+    expect(drawn[0] == 1, "the kernel got no random number");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
 }
 
 // As with a compiler in /opt, or from Spack or conda.

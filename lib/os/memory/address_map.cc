@@ -21,14 +21,33 @@ std::uint64_t take_number(std::string_view& line, int base) {
   return value;
 }
 
+// Removes the first line from `text`.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t length = text.find('\n');
+  const std::string_view line = text.substr(0, length);
+  text.remove_prefix(length == std::string_view::npos ? text.size() : length + 1);
+  return line;
+}
+
+std::optional<std::string_view> read_all(const char* path, char* buffer, std::size_t bytes) {
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  std::size_t filled = 0;
+  while (filled < bytes) {
+    const ssize_t got = ::read(file.get(), buffer + filled, bytes - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return {};
+    if (got == 0) return std::string_view(buffer, filled);
+    filled += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<MappedRange> next_mapping(std::string_view& text) {
   if (text.empty()) return {};
-  const std::size_t length = text.find('\n');
-  std::string_view line = text.substr(0, length);
-  text.remove_prefix(length == std::string_view::npos ? text.size() : length + 1);
-
+  std::string_view line = take_line(text);
   MappedRange mapping;
   mapping.range.start = take_number(line, 16);
   mapping.range.end = take_number(line, 16);
@@ -48,15 +67,23 @@ std::optional<MappedRange> next_mapping(std::string_view& text) {
 }
 
 std::optional<std::string_view> read_address_map(char* buffer, std::size_t bytes) {
-  const Fd file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::size_t filled = 0;
-  while (filled < bytes) {
-    const ssize_t got = ::read(file.get(), buffer + filled, bytes - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return {};
-    if (got == 0) return std::string_view(buffer, filled);
-    filled += static_cast<std::size_t>(got);
+  return read_all("/proc/self/maps", buffer, bytes);
+}
+
+std::optional<std::string_view> read_address_map_with_flags(char* buffer, std::size_t bytes) {
+  return read_all("/proc/self/smaps", buffer, bytes);
+}
+
+std::optional<MappedRange> next_droppable(std::string_view& smaps) {
+  std::string_view mapping;
+  while (!smaps.empty()) {
+    const std::string_view line = take_line(smaps);
+    // The lines about a mapping begin with a capital letter and follow the line of the mapping.
+    const bool is_about = !line.empty() && line[0] >= 'A' && line[0] <= 'Z';
+    if (!is_about)
+      mapping = line;
+    else if (line.starts_with("VmFlags:") && line.find(" dp") != std::string_view::npos)
+      return next_mapping(mapping);
   }
   return {};
 }

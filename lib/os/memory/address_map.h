@@ -66,7 +66,13 @@ std::optional<MappedRange> next_mapping(std::string_view& text);
 // Reads all of /proc/self/maps into the buffer. Returns nullopt if it does not fit or cannot be
 // read.
 std::optional<std::string_view> read_address_map(char* buffer, std::size_t bytes);
-// Reads all of it into a string, which is empty if it cannot be read.
+// Reads all of /proc/self/smaps likewise: the mappings with what Linux counts and flags in each,
+// which takes it longer.
+std::optional<std::string_view> read_address_map_with_flags(char* buffer, std::size_t bytes);
+// Removes the text up to the next mapping of memory that Linux may drop (MAP_DROPPABLE) from
+// `smaps`, and parses that mapping. Returns nullopt at the end of the text.
+std::optional<MappedRange> next_droppable(std::string_view& smaps);
+// Reads all of /proc/self/maps into a string, which is empty if it cannot be read.
 std::string read_address_map();
 
 // Returns the mapping at the address; nullopt if there is none.

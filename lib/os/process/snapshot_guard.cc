@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -155,11 +156,49 @@ bool is_ordinary(const MappedRange& mapping) {
          (mapping.name.empty() || mapping.name == "[heap]" || mapping.name.starts_with("[anon:"));
 }
 
-int protect_all(std::string_view map, std::span<const AddressRange> kept,
-                std::span<const AddressRange> kept_variables) {
+// From version 2.41 on, the C library keeps the states of getrandom() in memory that Linux may
+// drop, and the addresses of the states in an array, the first of them first. malloc uses them,
+// too, so neither is guarded. Linux before 6.11 has no such memory.
+class RandomStates {
+ public:
+  explicit RandomStates(std::string_view smaps) {
+    while (const auto found = next_droppable(smaps)) {
+      if (count_ == states_.size()) break;
+      states_[count_++] = found->range;
+    }
+  }
+
+  // Calls f(part) for each part of the range without states or their addresses. Stops at the first
+  // nonzero result and returns it.
+  template <typename F>
+  int for_each_other(AddressRange range, F f) const {
+    if (count_ == 0 || range.size() > searched_max) return for_each_uncovered(range, known(), f);
+    for (std::uintptr_t page = range.start; page < range.end; page += page_size) {
+      if (!is_among(known(), *reinterpret_cast<const std::uintptr_t*>(page))) continue;
+      if (const int error = for_each_uncovered({range.start, page}, known(), f)) return error;
+      range.start = page + page_size;
+    }
+    return for_each_uncovered(range, known(), f);
+  }
+
+ private:
+  // The array is a mapping of some pages, which may have merged with its neighbours.
+  static constexpr std::size_t searched_max = 16 << 20;
+
+  std::span<const AddressRange> known() const { return std::span(states_).first(count_); }
+
+  std::array<AddressRange, 64> states_;
+  std::size_t count_ = 0;
+};
+
+int protect_all(std::string_view map, const RandomStates& random_states,
+                std::span<const AddressRange> kept, std::span<const AddressRange> kept_variables) {
+  const auto protect_part = [&](AddressRange part) {
+    return random_states.for_each_other(part, protect);
+  };
   while (const auto mapping = next_mapping(map)) {
     if (!mapping->writable || mapping->shared) continue;
-    int error = is_ordinary(*mapping) ? for_each_uncovered(mapping->range, kept, protect) : 0;
+    int error = is_ordinary(*mapping) ? for_each_uncovered(mapping->range, kept, protect_part) : 0;
     for (const AddressRange& variables : guard.plan->variables) {
       const AddressRange part{std::max(variables.start, mapping->range.start),
                               std::min(variables.end, mapping->range.end)};
@@ -210,7 +249,7 @@ int continue_on_fresh_heap(AddressRange window, void (*function)(void*), void* a
 int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
                    std::span<const AddressRange> kept,
                    std::span<const AddressRange> kept_variables) {
-  constexpr std::size_t text_bytes = 16 << 20;
+  constexpr std::size_t text_bytes = 128 << 20;  // of smaps for as many mappings as Linux permits
   const auto reserve = [](std::size_t bytes) {
     return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -224,8 +263,11 @@ int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
     return error;
   }
   guard = {static_cast<AddressRange*>(ranges), 0, &plan, window};
-  const auto map = read_address_map(static_cast<char*>(text), text_bytes);
-  const int error = map ? protect_all(*map, kept, kept_variables) : ENOMEM;
+  auto* const buffer = static_cast<char*>(text);
+  const RandomStates random_states(
+      read_address_map_with_flags(buffer, text_bytes).value_or(std::string_view()));
+  const auto map = read_address_map(buffer, text_bytes);
+  const int error = map ? protect_all(*map, random_states, kept, kept_variables) : ENOMEM;
   guards = error == 0;
   if (error != 0) lift();
   ::munmap(text, text_bytes);

@@ -3,9 +3,10 @@
 // changing a copy that the host never sees.
 //
 // The guard covers malloc's heaps, private anonymous mappings, and the variables of the program's
-// own modules, except for ranges that the caller keeps. It does not cover what the device maps
-// later. The dynamic loader and the C++ library may write to guarded memory (their lists, reference
-// counts of locales): a page becomes writable when they write to it.
+// own modules, except for ranges that the caller keeps and the C library's states of getrandom().
+// It does not cover what the device maps later. The dynamic loader and the C++ library may write to
+// guarded memory (their lists, reference counts of locales): a page becomes writable when they
+// write to it.
 #pragma once
 
 #include <cstdint>
