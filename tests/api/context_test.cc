@@ -190,7 +190,7 @@ TEST_CASE("a primary context lives as long as it has users, always with the same
   CUcontext context = nullptr;
   unsigned flags = 99;
   int active = 99;
-  // The session is one of its users.
+  // The session has retained device 1's primary context, so the context is active already.
   CHECK(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS);
   CHECK(context == session().context(1));
   CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);

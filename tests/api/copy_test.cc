@@ -436,7 +436,7 @@ TEST_CASE("a pitch or height of 0 says that rows or layers follow without a gap"
   WHERRY_TRY(cuMemsetD8(kinds.device(), 0x55, width * rows * layers));
   CHECK(cuMemcpy3D(&box) == CUDA_SUCCESS);
   CHECK(arrived(width * rows * layers));
-  // A box that begins inside of such rows or layers reaches beyond them.
+  // A box that fills its rows and layers, but does not begin at their start, reaches beyond them.
   box.srcY = 1;
   CHECK(cuMemcpy3D(&box) == CUDA_ERROR_INVALID_VALUE);
   rectangle.srcPitch = 0;

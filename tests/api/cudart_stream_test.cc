@@ -147,7 +147,7 @@ TEST_CASE("memory is attached through the runtime API, to a single stream by def
   REQUIRE(cudaMallocManaged(&memory, 4096) == cudaSuccess);
   CHECK(cudaStreamAttachMemAsync(stream, memory) == cudaSuccess);
   CHECK(cudaStreamAttachMemAsync(nullptr, memory) ==
-        cudaErrorInvalidValue);  // the default is the single-stream flag
+        cudaErrorInvalidValue);  // cudaMemAttachSingle, the default, needs a stream
   CHECK(cudaStreamAttachMemAsync(nullptr, memory, 4096, cudaMemAttachHost) == cudaSuccess);
   CHECK(cudaStreamAttachMemAsync(stream, memory, 100) == cudaErrorInvalidValue);
   CHECK(cudaStreamAttachMemAsync(stream, &memory, 0, cudaMemAttachGlobal) == cudaErrorInvalidValue);

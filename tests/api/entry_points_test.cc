@@ -82,7 +82,7 @@ TEST_CASE("the form with the thread's own default stream is found when it is req
   CHECK(found("cuStreamSynchronize", 12000, legacy) == address_of(&cuStreamSynchronize));
   CHECK(found("cuMemPrefetchAsync", 12000, own) == address_of(&cuMemPrefetchAsync_ptsz));
   CHECK(found("cuMemPrefetchAsync", 13000, own) == address_of(&cuMemPrefetchAsync_v2_ptsz));
-  // A version older than these forms, and a function that has none.
+  // CUDA 6.5 had no such forms yet, and cuInit has none.
   CHECK(found("cuStreamSynchronize", 6050, own) == address_of(&cuStreamSynchronize));
   CHECK(found("cuInit", 13000, own) == address_of(&cuInit));
 }

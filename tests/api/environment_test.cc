@@ -64,7 +64,7 @@ std::size_t device_pools() {
   return pools.size();
 }
 
-// Shared between the host and a kernel without managed memory.
+// Flags for the host and a kernel, in shared memory that is not managed.
 struct Board {
   std::atomic<bool> go = false;
   std::atomic<bool> done = false;
@@ -97,7 +97,7 @@ TEST_CASE("CUDA_VISIBLE_DEVICES: a program sees the listed devices, in this orde
     expect(cuDeviceGet(&device, 2) == CUDA_ERROR_INVALID_DEVICE, "there is a third device");
     expect(cuDeviceGetByPCIBusId(&device, "0:0:1.0") == CUDA_ERROR_INVALID_DEVICE,
            "a hidden device is found by its bus id");
-    // Kernels run on them, each device in its own process.
+    // Kernels run on both visible devices, on each one in its own process.
     const Session session(three_devices);
     expect(session.devices() == 2, "the session does not have two contexts");
     const Managed<int> memory(2);

@@ -165,7 +165,7 @@ TEST_CASE("marks and ranges of the program are events", "[api]") {
   events[0].size = sizeof(wherryEvent);
   std::size_t read = 0;
   REQUIRE(wherryReadEvents(events.data(), events.size(), &read) == CUDA_SUCCESS);
-  // In the order in which they began.
+  // The events come in the order in which they began.
   REQUIRE(read == 4);
   const auto text = [&](int i) {
     return std::string(reinterpret_cast<const char*>(events.at(i).address));

@@ -12,7 +12,7 @@ struct ExportedCall {
   int (*with_zeros)();
 };
 
-// One instance for all functions with the same parameters: there are some hundred functions.
+// All functions with the same parameters share an instance, because there are some hundred of them.
 template <typename Result, typename... Args>
 int call_with_zeros(Result (*function)(Args...)) {
   return static_cast<int>(function(std::remove_cvref_t<Args>{}...));

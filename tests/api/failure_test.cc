@@ -25,15 +25,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The address is in a variable, because the compiler refuses a constant one; and the sanitizer must
-// not report it before Linux does.
+// The address is in a variable, because the compiler refuses a constant one. Without the attribute
+// the sanitizer would report the access before Linux does.
 __attribute__((no_sanitize("undefined"))) void touch(std::uintptr_t address) {
   const volatile std::uintptr_t where = address;
   *reinterpret_cast<volatile int*>(where) = 1;
 }
 
-// Counts the lines that the library wrote. A sanitizer writes lines of its own when a thread ends
-// like this.
+// Counts the lines that the library wrote. In a build with a sanitizer, the sanitizer writes lines
+// of its own when a kernel crashes.
 int lines_of_ours(const std::string& text) {
   int lines = 0;
   std::istringstream stream(text);
@@ -112,7 +112,7 @@ void check_line(const Outcome& outcome, const std::string& reason) {
   CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("device 0") &&
                               Catch::Matchers::ContainsSubstring("run_bad_kernel") &&
                               Catch::Matchers::ContainsSubstring(reason));
-  // One line of the library.
+  // The library reports the failure in exactly one line.
   CHECK(lines_of_ours(outcome.err) == 1);
 }
 
@@ -330,9 +330,9 @@ TEST_CASE("staging memory is released however its stream ends", "[api]") {
   const Outcome outcome = in_fresh_process([end] {
     Session s("capacity=64M,workers=2");
     const std::vector<char> piece(1 << 20);
-    // At most 32 pieces wait for streams (runtime/runtime.h). A copier may hold two for a moment
-    // after copying them. Each round uses the rest: if a round lost them, a call of the next round
-    // would wait.
+    // The staging memory has space for 32 pieces (runtime/runtime.h). A copier may hold two for a
+    // moment after copying them. Each round uses the other 30: if a round did not give them back, a
+    // call of the next round would wait.
     constexpr int pieces = 30;
     for (int round = 0; round < 3; ++round) {
       CUdeviceptr device = 0;

@@ -251,7 +251,7 @@ TEST_CASE("the structure of a graph is told and changed") {
 
   REQUIRE(add(third, first) == CUDA_SUCCESS);
   CUgraphExec exec = nullptr;
-  CHECK(cuGraphInstantiate(&exec, graph.handle, 0) == CUDA_ERROR_INVALID_VALUE);  // a circle
+  CHECK(cuGraphInstantiate(&exec, graph.handle, 0) == CUDA_ERROR_INVALID_VALUE);  // a cycle
   CHECK(cuGraphDestroyNode(third) == CUDA_SUCCESS);
   CHECK(cuGraphDestroyNode(third) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuGraphInstantiate(&exec, graph.handle, 0) == CUDA_SUCCESS);
@@ -291,7 +291,7 @@ TEST_CASE("a kernel's parameters are told and replaced") {
   CHECK(*static_cast<int**>(params.kernelParams[0]) == list.data());
   CHECK(*static_cast<int*>(params.kernelParams[1]) == 1);
   CHECK(params.ctx == session().context(isolated));
-  // What is told can be given back.
+  // Set accepts the parameters that Get has returned.
   CHECK(cuGraphKernelNodeSetParams(node, &params) == CUDA_SUCCESS);
   cudaKernelNodeParams same{};
   REQUIRE(cudaGraphKernelNodeGetParams(node, &same) == cudaSuccess);

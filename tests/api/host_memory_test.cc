@@ -189,7 +189,7 @@ TEST_CASE("registering needs memory that exists and is not registered yet", "[ap
   CHECK(flags_of(memory + 5000) == 3);
   for (const std::size_t offset : {std::size_t{4091}, 8 * KB, 12 * KB})
     CHECK(cuMemHostRegister(memory + offset, 10, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-  // Other bytes of the same pages.
+  // The bytes right before and behind the registered ones, in the same pages, are free.
   for (const std::size_t offset : {std::size_t{4090}, 12 * KB + 4}) {
     CHECK(cuMemHostRegister(memory + offset, 10, 0) == CUDA_SUCCESS);
     CHECK(flags_of(memory + offset) == CU_MEMHOSTREGISTER_DEVICEMAP);

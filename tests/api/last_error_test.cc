@@ -297,7 +297,7 @@ TEST_CASE("attributes of pointers") {
   CHECK_MESSAGE("cuPointerGetAttribute", CUDA_ERROR_INVALID_VALUE,
                 cuPointerGetAttribute(&value, static_cast<CUpointer_attribute>(999), memory.first),
                 "attribute is 999");
-  // An attribute without a value is no failure here.
+  // cuPointerGetAttributes succeeds although the attribute has no value, and keeps the message.
   const std::string said = message();
   CUpointer_attribute host_pointer = CU_POINTER_ATTRIBUTE_HOST_POINTER;
   void* answer = nullptr;

@@ -101,7 +101,7 @@ TEST_CASE("a kernel of a library runs in any context, on its device") {
     for (std::size_t i = 0; i < 16; ++i)
       CHECK(*reinterpret_cast<std::uint32_t*>(memory.data() + i * page) == 1);
   };
-  // It runs on the stream's device, whichever context is current.
+  // The kernel runs on the stream's device, whichever context is current.
   for (int device : {0, 1, 0}) touch_fresh(session().stream(device), device);
   const On other(1);
   touch_fresh(nullptr, 1);

@@ -95,7 +95,7 @@ TEST_CASE("memory that became private is not managed any more", "[api]") {
   CUmemorytype type{};
   CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory) ==
         CUDA_ERROR_INVALID_VALUE);
-  // Its addresses are not allocated again.
+  // The library does not allocate the addresses of the private memory again.
   for (int i = 0; i < 20; ++i) {
     const CUdeviceptr other = allocate(2 * block);
     CHECK((other >= memory + 2 * block || other + 2 * block <= memory));

@@ -235,7 +235,7 @@ TEST_CASE("several attributes at once, with defaults for unknown ones") {
   CHECK(start == 77);
   CHECK(host == 0x1234);
 
-  // An attribute without a value is no error here.
+  // Where an attribute has no value, cuPointerGetAttributes answers 0 and succeeds.
   const DeviceMemory on_device(64 * KB);
   REQUIRE(cuPointerGetAttributes(4, asked, data, on_device) == CUDA_SUCCESS);
   CHECK(host == 0);

@@ -61,7 +61,7 @@ class Pages {
   CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_.data()); }
   std::size_t bytes() const { return memory_.bytes(); }
   Last last() const { return last_prefetch(address(), bytes()); }
-  // The number of each page.
+  // The processor's number in the last prefetch location of each page.
   std::vector<int> by_page() const {
     std::vector<int> all;
     for (std::size_t at = 0; at < bytes(); at += page)

@@ -16,7 +16,7 @@ using namespace wherry::test;
 
 extern "C" void refused_kernel(const wherryLaunchInfo*, void**) {}
 WHERRY_KERNEL_PARAMS(refused_kernel, sizeof(int));
-// For programs that nvcc compiled.
+// The form that programs compiled by nvcc call. Wherry's headers declare only a template.
 extern "C" cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, std::size_t bytes,
                                           std::size_t offset, cudaMemcpyKind kind);
 
@@ -70,7 +70,7 @@ void check(const std::vector<Refusal>& refusals) {
     const std::size_t end = message.find("): ");
     const std::string reason = end == std::string::npos ? "" : message.substr(end + 3);
     CHECK_THAT(reason, StartsWith(refusal.reason));
-    // What to do follows the reason.
+    // Behind "; " the message says what to do.
     CHECK(reason.find("; ") != std::string::npos);
   }
 }

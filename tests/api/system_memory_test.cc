@@ -1,7 +1,7 @@
 // Memory that the library did not allocate, where a device shares the program's page table: advice,
 // prefetches and their attributes, and that the memory itself stays as it was.
 
-// Both signatures of functions that have two.
+// Version 12: the old and the new signatures of functions that CUDA 13 changed are both declared.
 #define WHERRY_CUDA_API 12
 #include <fcntl.h>
 #include <malloc.h>
@@ -128,7 +128,7 @@ std::size_t present_pages(const void* memory, std::size_t bytes = length) {
   return count;
 }
 
-// Advises, prefetches and takes back, and requires the documented answers.
+// Gives advice, prefetches, and unsets the advice. Requires the documented attributes each time.
 void check_answers(const void* memory, std::size_t bytes = length) {
   CHECK(everything(memory, bytes) == nothing);
   CHECK(advise(memory, CU_MEM_ADVISE_SET_READ_MOSTLY, host, bytes) == CUDA_SUCCESS);
@@ -304,7 +304,7 @@ TEST_CASE("a device that is named for the program's memory must be able to acces
   }
   CHECK(advise(memory.data(), CU_MEM_ADVISE_UNSET_ACCESSED_BY, device(1)) ==
         CUDA_ERROR_INVALID_DEVICE);
-  // What concerns no device needs none. The host's part of the work is the host's.
+  // Advice for the host and a prefetch to the host need no device that can access the memory.
   CHECK(advise(memory.data(), CU_MEM_ADVISE_UNSET_ACCESSED_BY, host) == CUDA_SUCCESS);
   CHECK(prefetch(memory.data(), host, length, session().stream(1)) == CUDA_SUCCESS);
   CHECK(session().wait(1) == CUDA_SUCCESS);
@@ -502,7 +502,7 @@ TEST_CASE("memory that is unmapped or replaced before its prefetch is left alone
     WHERRY_TRY(prefetch(memory, device(0), length, session().stream(0)));
   unmapped.unmap();
   replaced.unmap();
-  // Shared memory of another kind at the same address; a page of it would be created for good.
+  // Other memory at the same address. It is shared: if the prefetch created a page, it would stay.
   const Mapped other(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
                      place);
   gate.release();
@@ -615,7 +615,7 @@ TEST_CASE("a forked process has private copies of memory that is prefetched", "[
   }
   REQUIRE(child > 0);
   REQUIRE(::read(to_parent[0], &token, 1) == 1);
-  // One half is the parent's alone now, and the other is still shared with the child.
+  // The child has written one half of `memory`, so has copies of it, and shares the other half.
   for (const CUmemLocation where : {host, device(0), host}) {
     bring(memory.data(), where);
     bring(untouched.data(), where);

@@ -71,7 +71,7 @@ TEST_CASE("a child of an attached thread is not attached, and its parent stays s
         expect(wherryThreadDetach() == CUDA_ERROR_NOT_INITIALIZED, "detached");
         expect(wherryThreadAttach(1) == CUDA_ERROR_NOT_INITIALIZED, "attached");
         expect(wherryThreadAttachByCpu() == CUDA_ERROR_NOT_INITIALIZED, "attached by CPU");
-        // With the destructors of this thread.
+        // exit() also runs the destructors of this thread's thread-local variables.
         std::exit(0);
       }
       int status = -1;

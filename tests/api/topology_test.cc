@@ -115,10 +115,10 @@ TEST_CASE("a CPU counts as the first coherent device on its node, or as the host
                                                              Processor::device(0),
                                                              Processor::device(0)});
   CHECK(of("node=1;node=1,kind=coherent;node=1,kind=coherent")[2] == Processor::device(1));
-  // The host's node.
+  // Node 0 is the host's: all its CPUs count as the device.
   CHECK(of("node=0,kind=coherent") ==
         std::vector<Processor>{Processor::device(0), Processor::device(0)});
-  // It has no CPUs: its workers run on node 1.
+  // Node 2 has no CPUs: the device's workers run on node 1.
   CHECK(of("node=2,kind=coherent").empty());
 }
 

@@ -44,7 +44,7 @@ int host_node() {
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
   return node;
 }
-// By the API's answer. system/virtual_memory_test checks Linux's view.
+// Whether the API answers that nothing is mapped. system/virtual_memory_test checks Linux's view.
 bool is_unmapped(CUdeviceptr address) {
   unsigned long long flags = poison;
   const CUmemLocation location = on_device(0);
@@ -258,7 +258,7 @@ TEST_CASE("memory is mapped at free addresses inside one reservation", "[api]") 
   CHECK(map(~CUdeviceptr{0} - vm_step + 1, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(map(0, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemMap(place, 2 * vm_step, 0, memory, 1) == CUDA_ERROR_INVALID_VALUE);
-  // Parts of the memory.
+  // Only all of the memory can be mapped, not a part.
   CHECK(map(place, 4096, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(map(place, vm_step, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(map(place, vm_step, vm_step) == CUDA_ERROR_NOT_SUPPORTED);
@@ -337,7 +337,7 @@ TEST_CASE("access is the last setting, separately for each processor", "[api]") 
   REQUIRE(give_access(place, vm_step, on_device(0), CU_MEM_ACCESS_FLAGS_PROT_NONE) == CUDA_SUCCESS);
   CHECK(access_of(place, on_device(0)) == none);
   CHECK(access_of(place + vm_step, on_device(0)) == writing);
-  // Access by a node's location, which memory without that node refuses.
+  // Only memory that was created on a NUMA node accepts a node's location, whatever its number.
   const CUmemLocation as_node{CU_MEM_LOCATION_TYPE_HOST_NUMA, 4711};
   CHECK(give_access(place, vm_step, as_node) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(give_access(place, 2 * vm_step, as_node) == CUDA_ERROR_NOT_SUPPORTED);
@@ -441,7 +441,7 @@ TEST_CASE("only memory created for export is exported, and only such files are i
   CHECK(import(&handle, fd, CU_MEM_HANDLE_TYPE_FABRIC) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(import(&handle, -1, as_file) == CUDA_ERROR_INVALID_VALUE);
   CHECK(import(&handle, STDIN_FILENO, as_file) == CUDA_ERROR_INVALID_VALUE);
-  // Files with a wrong size for their name.
+  // Files with a wrong name, and one with the right name and a wrong size.
   for (const char* name : {"other", "wherry-memory-dev0x", "wherry-memory-", "wherry-memory-host",
                            "wherry-memory-dev0"}) {
     const int false_file = ::memfd_create(name, MFD_CLOEXEC);
@@ -602,7 +602,8 @@ TEST_CASE("copies and fills access everything that the device may access, across
   std::vector<unsigned char> data(vm_step + 1000);
   std::iota(data.begin(), data.end(), 3);
   const CUdeviceptr at = place + vm_step / 2;
-  // Not accessible, in full or in part; or read-only.
+  // The destination is inaccessible, then only its first half is accessible, then the second half
+  // is read-only.
   CHECK(cuMemcpyHtoD(at, data.data(), data.size()) == CUDA_ERROR_INVALID_VALUE);
   REQUIRE(give_access(place, vm_step, on_device(0)) == CUDA_SUCCESS);
   CHECK(cuMemcpyHtoD(at, data.data(), data.size()) == CUDA_ERROR_INVALID_VALUE);
@@ -617,7 +618,7 @@ TEST_CASE("copies and fills access everything that the device may access, across
   std::vector<unsigned char> back(data.size());
   REQUIRE(cuMemcpyDtoH(back.data(), at, back.size()) == CUDA_SUCCESS);
   CHECK(back == data);
-  // To itself, and through managed memory and device memory.
+  // Copies the bytes to managed memory, to device memory and back.
   const Managed<unsigned char> managed(data.size());
   CUdeviceptr own = 0;
   WHERRY_TRY(cuMemAlloc(&own, data.size()));

@@ -14,8 +14,8 @@ using namespace wherry::test;
 
 namespace {
 
-// Zeros are right for these, and end or change what the others need. The last two record no
-// failure, because programs call them to report one.
+// These functions accept zeros, and end or change what the other functions need. The last two
+// record no failure, because programs call them to report one.
 const std::set<std::string> left_out = {"cuDevicePrimaryCtxRelease",
                                         "cuDevicePrimaryCtxRelease_v2",
                                         "cuDevicePrimaryCtxReset",

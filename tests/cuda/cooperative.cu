@@ -21,7 +21,7 @@ __global__ void pass_on(int* values, int* wrong) {
     int* to = values + (round + 1) % 2 * gridDim.x;
     if (threadIdx.x == 0) mine = from[before] + 1;
     __syncthreads();
-    // Others may not have changed the block's own variable.
+    // No other block may have changed this block's shared variable.
     if (mine != round + 1) atomicAdd(wrong, 1);
     if (threadIdx.x == blockDim.x - 1) to[block] = mine;
     cg::sync(grid);
@@ -65,7 +65,7 @@ int main() {
   OK(cudaMemcpy(host, values, blocks * sizeof(int), cudaMemcpyDeviceToHost));
   for (int i = 0; i < blocks; ++i) CHECK(host[i] == rounds);
 
-  // Launches of several streams would need all workers at the same time.
+  // Cooperative launches of two streams: if they ran at once, both would need all workers.
   int* others[2];
   for (int*& each : others) {
     OK(cudaMalloc(&each, 2 * blocks * sizeof(int)));
@@ -90,7 +90,7 @@ int main() {
   CHECK(cudaLaunchCooperativeKernel(pass_on, dim3(blocks + 1), dim3(64), arguments) ==
         cudaErrorCooperativeLaunchTooLarge);
   CHECK(cudaGetLastError() == cudaErrorCooperativeLaunchTooLarge);
-  // In a graph, and by an attribute.
+  // Cooperative launches in a graph, and by a launch attribute.
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeCooperative;
   attribute.val.cooperative = 1;

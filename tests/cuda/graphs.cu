@@ -48,7 +48,7 @@ int main() {
   OK(cudaMalloc(&total, sizeof *total));
   const dim3 grid((n + 255) / 256);
 
-  // Captured, with a fork and a join.
+  // A graph that is captured from streams, with a fork and a join.
   cudaStream_t stream, other;
   cudaEvent_t forked, joined;
   OK(cudaStreamCreate(&stream));
@@ -85,7 +85,7 @@ int main() {
   }
   CHECK(calls == 3);
 
-  // Updated with other parameters of kernels.
+  // The executable graph is updated: its kernels get other parameters.
   capture(10, 20);
   cudaGraphExecUpdateResult updated;
   OK(cudaGraphExecUpdate(exec, graph, nullptr, &updated));
@@ -96,7 +96,7 @@ int main() {
   CHECK(result == expected(10, 20));
   OK(cudaGraphExecDestroy(exec));
 
-  // Node by node.
+  // A graph that is built node by node.
   OK(cudaGraphCreate(&graph, 0));
   cudaGraphNode_t nodes[3];
   int value = 7;

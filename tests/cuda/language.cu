@@ -206,7 +206,7 @@ void test_parameters() {
   change_parameters<<<1, 8>>>(out, 5);
   FINISH();
   EXPECT(out[0] == 10 && out[7] == 10 && out[8] == 11 && out[15] == 11 && out[16] == 0);
-  // As many bytes as CUDA permits, and more.
+  // Parameters of as many bytes as CUDA permits, and of more, which are refused.
   static Large<32764 - 12> large;
   large.numbers[0] = 3, large.numbers[(32764 - 12) / 4 - 1] = 4;
   ends_of<<<1, 1>>>(large, 5, out);
@@ -436,7 +436,7 @@ void test_warps() {
   EXPECT(*count == 32 && kept[0] == 0 && kept[31] == 62 * 7);
 }
 
-// A kernel's tile of several warps adds numbers, the greatest one, and one of its threads' numbers.
+// Each tile, of several warps, computes a sum and a maximum, reads one thread's number, and votes.
 template <unsigned size>
 __global__ void use_tiles(double* out, unsigned threads) {
   __shared__ cg::block_tile_memory<1024> memory;
@@ -468,7 +468,7 @@ void test_tiles_of(double* out, unsigned block, unsigned threads) {
 void test_tiles() {
   double* out = managed<double>(1024);
   test_tiles_of<64>(out, 1024, 1024);
-  test_tiles_of<512>(out, 768, 704);  // whole warps end before
+  test_tiles_of<512>(out, 768, 704);  // whole warps end before they use the tile
   test_tiles_of<1024>(out, 96, 96);
 }
 
@@ -504,7 +504,8 @@ __global__ void round_all(Numbers* numbers, int count) {
   ROUND_IN(ru)
   ROUND_IN(rz)
 }
-// The same by the C library's setting. Values that the compiler cannot know.
+// Computes in the rounding mode that is set in the C library. `volatile` keeps the compiler from
+// computing the results itself.
 template <typename T>
 void compute_on_host(const T (&numbers)[3], T*& to) {
   const volatile T a = numbers[0], b = numbers[1], c = numbers[2];
@@ -651,7 +652,8 @@ __global__ void numbers(double* out) {
   out[7] = isnan(nanf("")) + fmaf(2, 3, 4) + hypot(3.0, 4.0);
 }
 
-// Loops that go around the loop over the threads: neighbours use neighbouring elements in them.
+// Kernels whose own loops go around the loop over the threads, because neighbouring threads use
+// neighbouring elements in them.
 __global__ void product(const float* a, const float* b, float* c, int n) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   const int i = blockIdx.y * blockDim.y + threadIdx.y;

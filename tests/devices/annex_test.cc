@@ -24,7 +24,7 @@ constexpr impl::ProcessorMask host = Processor::host().bit();
 constexpr impl::ProcessorMask device0 = Processor::device(0).bit();
 constexpr impl::ProcessorMask device1 = Processor::device(1).bit();
 
-// An annex, and a file to map in it.
+// An annex, the address range for memory that never moves, and a file to map in it.
 struct Stage {
   Stage() : annex(annex_bytes, 2) {
     const impl::MemoryFile made("wherry-test-annex", 4 * page_size, impl::HugePages::never);

@@ -163,7 +163,7 @@ TEST_CASE("A device has stdout, stderr and its own descriptors open, and no othe
       CHECK(target == fs::read_symlink("/proc/self/fd/" + number));
     else if (number == "0")
       CHECK(target == "/dev/null");
-    // With mprotect the device looks at its own page table.
+    // With the mprotect trap the device reads its own page table there.
     else if (target != "/proc/" + std::to_string(device.pid()) + "/pagemap")
       ++kinds[target.substr(0, target.find('['))];
   }

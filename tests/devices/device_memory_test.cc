@@ -24,7 +24,7 @@ namespace {
 using Kind = impl::DeviceFailure::Kind;
 
 int initialized = 11;
-int zeroed[3 << 20];  // several megabytes: as large as memory that is hidden
+int zeroed[3 << 20];  // large: devices do not see other mappings of this size
 thread_local int local_to_thread = 5;
 
 // Whether an access of the device to the address is illegal.
@@ -212,7 +212,7 @@ TEST_CASE("Blocks from another thread's malloc arena are snapshots, and malloc s
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&, i] {
-      // Enough to make the arena's heap larger than other memory that is hidden.
+      // Makes the malloc arena's heap so large that devices would not see other mappings like it.
       std::vector<std::unique_ptr<char[]>> blocks;
       for (int n = 0; n < 100; ++n) blocks.push_back(std::make_unique<char[]>(50'000));
       if (i == 0) block = new int(31);

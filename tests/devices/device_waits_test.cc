@@ -207,7 +207,7 @@ TEST_CASE("A stopped device is overdue after a second, until it answers") {
   REQUIRE(::kill(device.pid(), SIGSTOP) == 0);
   CHECK(device.process().forget_entries({&pages, 1}) == ETIMEDOUT);
   CHECK(device.process().is_overdue());
-  // Nobody waits for it again.
+  // No caller waits for the stopped device again: 1000 calls fail at once.
   for (int i = 0; i < 1000; ++i) REQUIRE(device.process().forget_entries({&pages, 1}) == ETIMEDOUT);
   CHECK(device.process().forbid(arena.base(), impl::page_size) == ETIMEDOUT);
   REQUIRE(::kill(device.pid(), SIGCONT) == 0);

@@ -120,8 +120,8 @@ TEST_CASE(
   CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
 }
 
-// Linux may merge the pages of a block again after some were pinned. Then a copy of their neighbour
-// cannot leave either, while somebody holds one of them.
+// Linux may merge the small pages of a block into a huge page again after some were pinned. While
+// somebody holds one of those, a copy of its neighbour in the huge page cannot leave either.
 TEST_CASE("a write to a page of which a copy cannot leave is answered where that copy is") {
   Setup s;
   s.switcher.start();
@@ -207,7 +207,8 @@ WaitedTime waited_on_test_clock() {
   return WaitedTime([] { return time_ns; });
 }
 
-// The line is a failure of every test that does not expect it (support/defects.py).
+// Whether function() prints this line, which is a failure of every test that does not expect it
+// (support/defects.py).
 bool says_never_came_free(const std::function<void()>& function) {
   return stderr_of(function).find("the page never came free") != std::string::npos;
 }
@@ -474,7 +475,7 @@ TEST_CASE("an access that is read after its memory was freed is refused at once"
   const MemoryChanges live = s.service.changes();
   s.free(s.whole);
   const MemoryChanges freed = s.service.changes();
-  // Its message may have been read before the free.
+  // The message of this fault may have been read before the free.
   Fault stale = s.service.take(device, message, live);
   CHECK_FALSE(s.service.resolve(stale));
   CHECK_FALSE(stale.refused);
@@ -482,7 +483,7 @@ TEST_CASE("an access that is read after its memory was freed is refused at once"
   Fault fault = s.service.take(host, message, freed);
   CHECK_FALSE(s.service.resolve(fault));
   CHECK(fault.refused);
-  // All the 2 MiB around it are retired, and other threads that sleep there go on, too.
+  // All the 2 MiB around the page are retired, and threads that sleep on faults there are woken.
   for (const std::uint64_t page : {0, 5, 511}) {
     CHECK(s.machine.at(0).forbids({page}));
     CHECK(s.woke(host, {page}));
@@ -519,7 +520,8 @@ TEST_CASE(
   Setup s;
   s.free(s.whole);
   unsigned refused = 0;
-  // As if all messages had been read before the free: the same thread comes back after all others.
+  // All messages may have been read before the free, so each thread is woken first. It comes back
+  // after all others.
   for (int round = 0; round < 2; ++round) {
     refused = 0;
     for (std::uint32_t thread = 1; thread <= threads; ++thread) {
@@ -811,7 +813,7 @@ TEST_CASE("of the threads that sleep, one wakes for the end of the next pin") {
   REQUIRE(pins.begin({0}, {16, 16}, host, 3'000));
   const auto second = pins.wake_time();
   CHECK(second == 3'000);
-  // A thread that wakes leaves the earlier time to the other one.
+  // When the first thread wakes, the second one still wakes at the earlier time.
   pins.woke(first);
   CHECK_FALSE(pins.wake_time());
   pins.woke(second);
@@ -1008,8 +1010,8 @@ TEST_CASE("if a full pool can evict nothing, the page stays where it is, and is 
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds({page}));
 }
 
-// A fault of the device whose view cannot change for a moment, so that it wants the host's page in
-// the device's pool, where there is no space.
+// Lets the device fault on a page of the host. The device's view cannot change for a moment, so the
+// fault asks for the page in the device's pool, where there is no space.
 void expect_seen_elsewhere(Setup& s, std::uint64_t view_changes_after_ns) {
   s.switcher.start();
   s.touch(host, {600});

@@ -1,4 +1,5 @@
-// Which faults are of accesses to freed memory, where there are more threads than notes about them.
+// Which faults are of accesses to freed memory, also if there is no space for a note about each
+// faulting thread.
 #include "faults/stale_faults.h"
 
 #include <new>
@@ -60,7 +61,7 @@ TEST_CASE("without memory for more notes every thread gets its turn") {
     }
   }
   CHECK(left == 0);
-  // In each round as many are noted as there are notes.
+  // In each round as many threads are noted as there are places for notes.
   CHECK(rounds < 20);
 }
 
@@ -72,7 +73,7 @@ TEST_CASE("notes of threads that do not come back make room for others, and not 
   std::uint32_t thread = 1;
   for (; thread < StaleFaults::places_first; ++thread)
     CHECK_FALSE(faults.is_of_freed(Setup::fault(thread, thread)));
-  // The first one is still known, the last one is not.
+  // The first thread has a note; for the last one there was no place.
   CHECK(faults.is_of_freed(Setup::fault(1, 1)));
   CHECK_FALSE(faults.is_of_freed(Setup::fault(thread - 1, thread - 1)));
   const std::uint32_t newcomer = thread + 1000;
@@ -125,7 +126,7 @@ TEST_CASE("a free of the same memory makes a message as uncertain as the first o
 TEST_CASE("many notes come and go, and each thread has its own") {
   Setup s;
   StaleFaults faults(s.audiences, s.address_space, [] { return time_ns; });
-  // More than the first table has places for, in an order in which notes follow each other.
+  // More threads than the first table has places for notes, with consecutive numbers.
   constexpr std::uint32_t threads = 10'000;
   for (std::uint32_t thread = 1; thread <= threads; ++thread)
     CHECK_FALSE(faults.is_of_freed(Setup::fault(thread, thread)));

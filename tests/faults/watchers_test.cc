@@ -17,7 +17,7 @@ bool is_kicked(const Watchers& watchers, std::size_t handler) {
   return drain_eventfd(watchers.kick(handler)) != 0;
 }
 
-// Within so many milliseconds.
+// Whether the guard's event comes within `limit_ms`.
 bool is_guard_readable(const Watchers& watchers, int limit_ms) {
   pollfd guard{watchers.guard().get(), POLLIN, 0};
   return poll_descriptors({&guard, 1}, limit_ms) > 0 && drain_eventfd(watchers.guard()) != 0;
@@ -45,7 +45,7 @@ TEST_CASE(
   watchers.look();
   CHECK(is_kicked(watchers, 1));
   CHECK_FALSE(is_kicked(watchers, 2));
-  // Handler 1 is busy, and does not come.
+  // Handler 1 is busy, and does not begin to watch.
   REQUIRE(is_guard_readable(watchers, 10'000));
   watchers.look();
   CHECK(is_kicked(watchers, 2));
@@ -85,7 +85,7 @@ TEST_CASE(
   CHECK(watchers.is_called_up(1));
   watchers.share_work();
   CHECK_FALSE(is_kicked(watchers, 2));
-  // Two watch, and one of them answers.
+  // Two handlers watch, and one of them answers a fault.
   watchers.begin_answer();
   watchers.share_work();
   CHECK(is_kicked(watchers, 2));

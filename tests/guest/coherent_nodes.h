@@ -54,8 +54,8 @@ inline void pin_to(int cpu) {
   REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
-// Runs function() on a thread of this CPU, which counts as the coherent device on whose node it is,
-// if there is one.
+// Runs function() on a thread that is pinned to the CPU. The thread counts as the coherent device
+// on the CPU's node, if there is one.
 template <typename Function>
 void on_cpu(int cpu, const Function& function) {
   std::thread([&] {
@@ -108,8 +108,8 @@ inline std::map<int, std::size_t> numa_maps_now(const Pages& pages) {
   return counts;
 }
 
-// The same as soon as all pages are counted: while pages are merged into a huge page, they are not
-// mapped.
+// Returns numa_maps_now() as soon as it counts all pages: while pages are merged into a huge page,
+// they are not mapped.
 inline std::map<int, std::size_t> numa_maps(const Pages& pages) {
   std::map<int, std::size_t> counts;
   CHECK(comes_true([&] {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int patience_ms = 120'000;
 
-// An emulated CPU is slow: within the default, 2 % of its time, there are few samples.
+// An emulated CPU is slow: in 2 % of its time, the default, it takes too few samples.
 const char* sampling() {
   return scale() >= 1 ? "2" : "20";
 }

@@ -104,7 +104,7 @@ TEST_CASE("the default topology makes a device of every other node", "[guest]") 
   REQUIRE(topology.devices.size() == 2);
   CHECK(topology.devices[0].node == 1);
   CHECK(topology.devices[1].node == 2);
-  // As near as node 1, and the first such node.
+  // Node 2 has no CPUs. Node 0 is as near to it as node 1, and comes first.
   CHECK(topology.devices[1].cpus == machine.nodes[0].cpus);
   CHECK_FALSE(topology.devices[1].emulated);
 }

@@ -45,14 +45,14 @@ Outcome run(const std::string& how, const std::string& command) {
   return outcome;
 }
 
-// Linux, too, can move pages to the threads that use them.
+// Switches Linux's NUMA balancing, which also moves pages to the threads that use them.
 void set_balancing(bool on) {
   std::ofstream("/proc/sys/kernel/numa_balancing") << on << std::flush;
 }
 
 void check_placement(const std::string& program) {
   // In this emulated machine the answer to a sampled access takes tens of milliseconds, on a real
-  // one some tenths of one. So few samples would fit into the default, 2 % of the program's time.
+  // one some tenths of one. The default, 2 % of the program's time, would allow too few samples.
   ::setenv("WHERRY_SAMPLING", "50", 1);
   ::setenv("OMP_PLACES", "threads", 1);
   ::setenv("OMP_PROC_BIND", "close", 1);
@@ -83,8 +83,8 @@ void check_placement(const std::string& program) {
 }  // namespace
 
 TEST_CASE("wherry run brings the pages of a program to the threads that use them", "[guest]") {
-  // The rows of a stencil to the threads that compute them, those of a matrix to the OpenMP threads
-  // that sum them, and buffers to the threads that sort in them.
+  // The rows of a stencil come to the threads that compute them, those of a matrix to the OpenMP
+  // threads that sum them, and buffers to the threads that sort in them.
   const std::array programs{"stencil", "matrix_sum", "sort"};
   for (const std::size_t i : wherry::test::one_of(programs.size(), "programs"))
     check_placement(programs[i]);

@@ -114,7 +114,7 @@ TEST_CASE("pages of malloc move to the device's node and back, with their conten
     CHECK(pages_on(device_node, memory) == pages);
     prefetch(memory, host_node(node));
     CHECK(pages_on(node, memory) == pages);
-    // They are on the host already.
+    // The pages are on a node of the host already, and stay there.
     prefetch(memory, host);
     CHECK(pages_on(node, memory) == pages);
   }
@@ -128,8 +128,8 @@ TEST_CASE("pages of malloc move to the device's node and back, with their conten
 }
 
 TEST_CASE("untouched pages are created on the node that they are prefetched to", "[guest]") {
-  // They are created there, not moved there. Linux also moves pages for its own purposes, but not
-  // each time.
+  // The pages are created there, not moved there: Linux counts fewer moves than pages in one
+  // attempt at least. In others it may have moved pages for its own purposes.
   constexpr int attempts = 10;
   std::uint64_t fewest_moved = pages;
   for (int i = 0; i < attempts && fewest_moved >= pages; ++i) {
@@ -185,7 +185,7 @@ TEST_CASE("pages that another process shares stay, without an error", "[guest]")
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    // Until the parent closes its end.
+    // The child lives until the parent closes its end of the pipe.
     ::close(ends[1]);
     char token = 0;
     const bool ended = ::read(ends[0], &token, 1) == 0;
@@ -218,7 +218,7 @@ TEST_CASE("the first touch creates pages at the preferred location", "[guest]") 
     CHECK(policy_of(memory.data()) == prefers_nodes);
     std::memset(memory.data(), 't', length / 2);
     CHECK(pages_on(node, memory.data(), length / 2) == pages / 2);
-    // Setting it moves nothing, and unsetting it frees the rest.
+    // Setting another location moves no page. After unsetting it, the rest may be created anywhere.
     advise(memory.data(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
            node == device_node ? host_node(0) : device(0));
     CHECK(pages_on(node, memory.data(), length / 2) == pages / 2);

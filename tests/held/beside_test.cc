@@ -1,6 +1,6 @@
 // Real transfers of a disk, a pipe and another process, at full speed, beside kernels and
-// prefetches that take the same pages. held_test forces each overlap; here many happen by
-// themselves, also that a call holds one page and waits for the next.
+// prefetches that move the same pages. held_test forces each overlap; here many happen by chance,
+// such as a call that holds one page while it waits for the next.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
@@ -33,8 +33,8 @@ namespace {
 constexpr std::size_t bytes = std::size_t{16} << 20;
 constexpr std::size_t words = bytes / sizeof(std::uint64_t);
 constexpr std::size_t pages = bytes / page_bytes;
-// Of a call: where faults inside system calls are not answered, a smaller piece is more likely to
-// stay here until the call.
+// The most bytes of one system call. Where faults inside system calls are not answered, all pages
+// must stay at the host from the touch to the call: a smaller piece is more likely to.
 constexpr std::size_t piece_max = std::size_t{2} << 20;
 constexpr std::size_t unserved_piece_max = std::size_t{64} << 10;
 constexpr int attempts_max = 1000;
@@ -84,7 +84,7 @@ class Setting {
     });
     WHERRY_TRY(session_.wait(0));
   }
-  // The second half of each region that comes with a fault.
+  // Writes to the second half of each region, the 16 pages that a fault brings.
   void write_by_kernel() const {
     session_.launch(0, pages, [first = memory()](std::size_t i) {
       if (i / region_pages_half % 2 != 0) first[i * page_words + 1] += 1;
@@ -100,7 +100,7 @@ class Setting {
     for (std::size_t i = 0; i < words; i += page_words)
       (void)*const_cast<volatile std::uint64_t*>(memory() + i);
   }
-  // Some pages of each block, also of those at 100 pages and more behind the start of a MiB.
+  // Prefetches 40 pages of each MiB, some of which are among those that keep_in_pipe() holds.
   void prefetch_parts(int to, std::uint64_t round) const {
     constexpr std::size_t step = std::size_t{1} << 20;
     const std::size_t first = 90 + round % 20;
@@ -151,7 +151,7 @@ void expect_right(const Comparison& seen, const char* what) {
                               std::to_string(seen.zeros) + " of them zero");
 }
 
-// The folder of a file system with direct I/O, or nothing.
+// A folder whose file system has direct I/O, or nothing if there is none.
 std::optional<std::string> direct_folder() {
   const char* const chosen = std::getenv("TMPDIR");
   const std::string folder = chosen != nullptr ? chosen : "/var/tmp";
@@ -166,7 +166,7 @@ int open_direct_file() {
   return ::open(direct_folder().value().c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
 }
 
-// A pipe that has some pages of each block, and that nobody reads.
+// A pipe holds some pages of each block, because nobody reads it for a long time.
 void keep_in_pipe() {
   constexpr std::size_t step = std::size_t{1} << 20;
   constexpr std::size_t part = std::size_t{64} << 10;
@@ -217,12 +217,12 @@ void keep_in_pipe() {
   }
 }
 
-// Runs it in a process of its own, and checks what that says.
+// Runs `body` in a process of its own, and checks how the process ends and what it writes.
 void check_in_process(const std::function<void()>& body) {
   const Outcome outcome = in_fresh_process(body, limit_ms);
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  // The message can only come from a defect.
+  // Only a defect makes the library write this message.
   CHECK(outcome.err.find("never came free") == std::string::npos);
 }
 

@@ -1,5 +1,6 @@
-// Parts of huge pages that nobody holds leave their pool at once, however many page tables have
-// entries for them: none is taken for held. Also runs in the virtual machine, with another kernel.
+// Parts of huge pages to which nobody outside (such as a pipe) has a reference leave their pool at
+// once: the library takes none for held, however many page tables have entries for them. Also runs
+// in the virtual machine, with another version of Linux.
 
 #include <algorithm>
 #include <array>
@@ -59,7 +60,7 @@ int count_mappers(const void* address, int processor) {
   return mappers;
 }
 
-// A block in one pool as one huge page, where pools have huge pages, and others that map it there.
+// A block in the pool of `home`, as a huge page if pools have them, and its other mappers.
 struct Scene {
   int home;
   std::uint32_t others;  // bits of the processors that are advised to map it
@@ -137,7 +138,7 @@ class Rounds {
   }
 
   void leave(std::uint64_t* first, std::size_t pages, const Scene& scene, int target) {
-    // A processor that maps the pages does not fault.
+    // If the target maps the pages where they are, its accesses do not fault, so move nothing.
     const bool faults = (scene.others & bit_of(target)) == 0;
     const std::size_t way = draw(faults ? 0 : 1, 2);
     const std::uint32_t expected = way == 2 ? 0 : bit_of(target);

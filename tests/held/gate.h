@@ -18,7 +18,7 @@ class Gate {
   // The gate of this process, made at the first call. Call it before the process gives up the
   // privilege to make one. Throws std::runtime_error (Linux refuses such a userfaultfd).
   static Gate& of_process();
-  // No gate can be made from now on: where Linux ends a process that tries.
+  // From now on of_process() throws instead. For places where Linux ends a process that tries.
   static void forbid() { is_forbidden = true; }
 
   std::byte* page() const { return page_; }

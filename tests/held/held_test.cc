@@ -102,7 +102,7 @@ class Watch final : public Progress {
   std::thread thread_;
 };
 
-// A thread that a peer may stop.
+// A thread that does nothing, and that a peer process may stop by ptrace.
 class IdleThread {
  public:
   IdleThread()
@@ -188,7 +188,7 @@ void run_rows(const Setting& setting, bool huge, std::size_t first_row, Clock::t
     else
       std::printf("OK held %llu moved %llu\n", static_cast<unsigned long long>(result.held),
                   static_cast<unsigned long long>(result.moved));
-    if (cuCtxSynchronize() != CUDA_SUCCESS) {  // an error that stays
+    if (cuCtxSynchronize() != CUDA_SUCCESS) {  // the device has failed for good
       std::fflush(stdout);
       ::_exit(exit_device_ended);
     }
@@ -243,7 +243,7 @@ struct Account {
         done = true;
       }
     }
-    // The message can only come from a defect.
+    // Only a defect makes the library write this message.
     if (outcome.err.find("never came free") != std::string::npos)
       failures.push_back("the library says: " + outcome.err);
     if (done && outcome.passed()) return;
@@ -257,7 +257,7 @@ struct Account {
   }
 };
 
-// The line that tools/soak reads: of all settings so far.
+// Prints the line that tools/soak reads, with the sums over all settings so far.
 void print_totals(const Account& account) {
   static std::size_t rows = 0, failures = 0;
   rows += account.ran;

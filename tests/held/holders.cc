@@ -57,7 +57,7 @@ constexpr std::array kinds{
     KindRow{HolderKind::raw_direct_write, "raw direct write"},
     KindRow{HolderKind::aio_write, "libaio write"},
     KindRow{HolderKind::ring_write, "io_uring write"},
-    // Linux does not know yet whether the registered memory will be read or written.
+    // When the buffer is registered, Linux does not know yet whether it will be read or written.
     KindRow{.kind = HolderKind::ring_write_fixed,
             .name = "io_uring write_fixed",
             .looks_up_writable = true},
@@ -83,7 +83,7 @@ const KindRow& row_of(HolderKind kind) {
   return *std::ranges::find(kinds, kind, &KindRow::kind);
 }
 
-// The holder cannot be had on this machine, or with these privileges.
+// Thrown if a holder is not possible on this machine, or with these privileges.
 struct Missing : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -148,7 +148,7 @@ void read_all(int fd, void* into, std::size_t bytes) {
   }
 }
 
-// Where direct I/O works.
+// A file without a name for direct I/O. Throws Missing where there is no direct I/O.
 Descriptor make_direct_file() {
   const char* const chosen = std::getenv("TMPDIR");
   const std::string folder = chosen != nullptr ? chosen : "/var/tmp";
@@ -257,8 +257,8 @@ class SpliceHold final : public PipeHold {
   const Pipe second_;
 };
 
-// Since 5.18 Linux returns the pages of a packet on the CPU that has sent it. Where another CPU
-// reads the packet, they wait there until that CPU receives the next one: here it does.
+// Since 5.18 Linux lets the pages of a packet go on the CPU that has sent it. If another CPU reads
+// the packet, they stay held until the sending CPU receives its next packet: each gets one here.
 void receive_on_each_cpu() {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -701,8 +701,8 @@ class BriefHold : public Hold {
  protected:
   virtual void open() = 0;
   virtual void close() {}
-  // Reads the word; false: the page is elsewhere. Linux does not wait for a page here, whichever
-  // trap there is, and answers EIO.
+  // Reads the word. Returns false if its page is in another pool: then Linux does not wait for the
+  // page, whichever trap there is, and the read fails with EIO.
   virtual bool read(const std::uint64_t* word, std::uint64_t& found) = 0;
   // For the destructors of classes whose members these use, too.
   void stop() {
@@ -820,7 +820,7 @@ std::unique_ptr<Hold> make_hold(const HoldOrder& order) {
   }
 }
 
-// Of this process.
+// The holder of this process, from begin_hold() to end_hold().
 std::unique_ptr<Hold> current;
 
 template <std::size_t size>

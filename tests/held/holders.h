@@ -39,13 +39,13 @@ enum class HolderKind {
 const char* name_of(HolderKind kind);
 const std::vector<HolderKind>& all_holders();
 bool writes(HolderKind kind);
-// For wherryTouchPages, before the holder begins.
+// The flags of the wherryTouchPages that must come before the holder.
 unsigned touch_flags(HolderKind kind);
 // Whether the call goes through a function of the C library that the library under test wraps.
 bool is_wrapped(HolderKind kind);
-// Whether another process does it.
+// Whether a process outside the program is the holder.
 bool is_of_peer(HolderKind kind);
-// Whether it holds each page for so short that nobody can wait for it: it runs all the time.
+// Whether it holds a page only for an instant, so that the test lets it run all the time.
 bool is_brief(HolderKind kind);
 
 // What the word at this address contains, as written with this salt. Never 0.
@@ -63,7 +63,7 @@ struct Comparison {
   std::uint64_t first_wrong = 0;       // its number among the compared words
   std::uint64_t first_difference = 0;  // the wrong value
 
-  // `found`: what the words from `place` on contain, by somebody's account.
+  // Compares `found`, which a holder or a processor has read at `place`, with the right values.
   void add(const std::uint64_t* found, const std::uint64_t* place, std::size_t count,
            std::uint64_t salt);
 };
@@ -76,13 +76,13 @@ struct HoldOrder {
   std::uint64_t new_salt = 0;      // of what the holder writes
   pid_t target = -1;               // for a peer: whose memory it is
   pid_t thread = -1;               // for ptrace: the thread that stops meanwhile
-  // Forced reads (of debuggers) ignore the protection, and find zeros where a page is elsewhere.
+  // The trap is page protection. Forced reads (of debuggers) ignore it, and find zeros in holes.
   bool protects = false;
   bool serves_system_calls = true;  // otherwise the memory is touched before the call
 };
 
 struct HoldAnswer {
-  // Not empty: the holder cannot be had here, or has failed.
+  // Why the holder is not possible here, and how it has failed. Empty if neither is true.
   char missing[160];
   char failure[160];
   Comparison seen;  // what a holder that reads has read

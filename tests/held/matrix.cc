@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t block_pages = block_bytes / page_bytes;
 constexpr std::size_t half_words = block_words / 2;
-// More than the device holds.
+// Memory that fills the device, so that it evicts: more than its capacity.
 constexpr std::size_t filler_words = 6 * block_words;
 constexpr std::uint64_t old_salt = 1;
 constexpr std::uint64_t new_salt = 2;
@@ -28,7 +28,7 @@ constexpr std::uint64_t later_salt = 3;
 // The consolidator makes its first attempts after 50 ms and 100 ms.
 constexpr int merge_attempts_ms = 130;
 constexpr std::chrono::seconds moves_again_limit{20};
-// Nobody waits for a holder. A thread that waits for so long does.
+// No thread may wait for a holder. One that takes this long counts as waiting.
 constexpr std::chrono::seconds wait_limit{8};
 
 // Pages by their number from the first page of the memory on.
@@ -47,7 +47,7 @@ bool frees_held(Mover mover) {
 bool loses_contents(Mover mover) {
   return mover == Mover::discard || frees_held(mover);
 }
-// Whether it can be asked again to move the same pages.
+// Whether the mover can move the same pages again.
 bool is_repeatable(Mover mover) {
   return mover != Mover::discard && mover != Mover::free_beside && !frees_held(mover);
 }
@@ -62,14 +62,14 @@ bool is_possible(const Row& row, bool huge) {
   if (row.mover == Mover::merge && !huge) return false;
   // A program that frees memory in the middle of its own read() does not get it right anywhere.
   if (is_wrapped(row.holder) && writes(row.holder) && loses_contents(row.mover)) return false;
-  // These read all the time, also what has no contents any more.
+  // Brief holders read all the time, so also when the contents are undefined already.
   if (is_brief(row.holder) && loses_contents(row.mover)) return false;
-  // The traced thread is one of the host.
+  // ptrace reads through a thread of the host, so the host's page table must lead to the pages.
   if (row.holder == HolderKind::ptrace_peek && row.at_device != row.through_map) return false;
   return true;
 }
 
-// Writes what is there.
+// Writes a word of each page, without changing its value.
 void rewrite(std::uint64_t* first, std::size_t pages) {
   for (std::size_t i = 0; i < pages * page_words; i += page_words) {
     auto* const word = const_cast<volatile std::uint64_t*>(first + i);
@@ -90,7 +90,7 @@ std::string describe(const Comparison& seen) {
   return text.str();
 }
 
-// One row.
+// Runs one row: a holder and a mover, at one place.
 class RowRun {
  public:
   struct Parts {
@@ -227,7 +227,7 @@ class RowRun {
     touch();
     if (!row_.pinned) return;
     WHERRY_TRY(wherryPinPages(address_of(word_of(held_.first)), bytes_of(held_)));
-    // At home, unless a touch has brought a page over because the toucher's view could not change.
+    // Usually home(). But touch() moves a page if the touching process's view cannot change.
     for (std::size_t page = held_.first; page < held_.end(); ++page)
       pinned_in_.push_back(stage().residents(word_of(page)));
   }
@@ -235,7 +235,7 @@ class RowRun {
     for (const Words* words : {memory_.get(), beside_.get()})
       if (words != nullptr) prefetch_words(*words, to);
   }
-  // Of the allocation, what lies in the blocks.
+  // Prefetches the part of the allocation that lies in the whole blocks from first_ on.
   void prefetch_words(const Words& words, int to) {
     if (beside_)
       prefetch(words.data(), words.bytes(), to);
@@ -253,7 +253,8 @@ class RowRun {
     const std::uint64_t before = entries();
     (void)comes_true([&] { return entries() > before; }, std::chrono::seconds(1));
   }
-  // So that the holder's process has entries, also where Linux cannot wait for them.
+  // Makes page-table entries for the held pages in the process whose memory the holder looks up.
+  // Where faults inside system calls are not answered, the holder needs them.
   void touch() {
     const unsigned flags = touch_flags(row_.holder);
     const auto* const start = word_of(held_.first);
@@ -327,7 +328,7 @@ class RowRun {
         return memory_->free();
     }
   }
-  // Pages whose contents do not change by it, also where a holder writes them later.
+  // Accesses the moving pages for writing, and leaves their contents as they are.
   void access(int processor) {
     const auto work = [start = word_of(moving_.first), count = moving_.count] {
       rewrite(start, count);
@@ -342,8 +343,8 @@ class RowRun {
     const std::uint32_t now = residents(page);
     return (now & bit_of(home())) == 0 || (!is_duplicated() && (now & bit_of(other())) != 0);
   }
-  // By Linux's account. Forced reads through page protection fill the holes of a pool with zeros,
-  // so beside them it is the library's.
+  // The pools that have the page: by Linux's view, or by the library's where forced reads through
+  // page protection fill the holes of a pool with zeros.
   std::uint32_t residents(std::size_t page) const {
     const bool is_filled = parts_.setting.protects && is_brief(row_.holder) && !beside_;
     return is_filled ? page_state(word_of(page)).resident : stage().residents(word_of(page));

@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t block_pages = block_bytes / page_bytes;
 constexpr std::uint64_t salt = 1;
-// Nobody waits for a holder.
+// No operation may wait for a holder. One that takes this long counts as waiting.
 constexpr std::chrono::seconds wait_limit{8};
 
 // A pipe that holds pages of this process until take() reads it.
@@ -95,8 +95,9 @@ void in_time(const char* what, const std::function<void()>& work) {
          std::string{what} + " waits for the pipe");
 }
 
-// False: Linux does not merge pages here. With page protection it does not do so in the background
-// (docs/decisions/held-pages.md), and the library does not expect it.
+// Has Linux merge the block. Returns false if it does not merge pages here. With page protection it
+// does not do so in the background either (docs/decisions/held-pages.md), and the library does not
+// expect it.
 bool merge(int processor, const std::uint64_t* block) {
   if (traps_by_protection()) {
     std::printf("SKIP the trap is page protection\n");
@@ -134,7 +135,7 @@ void check_in_process(const std::function<void()>& body) {
 // ---- a device that is full of held pages
 
 // Two blocks fill the device. One page of each is pinned, so that the others leave as parts of a
-// huge page; and the host, which maps them there, has given one to a pipe.
+// huge page; and the host, which maps the blocks there, has given four of the others to a pipe.
 void fill_device_with_held_pages() {
   constexpr std::size_t blocks = 2;
   constexpr std::size_t pinned_page = 300;
@@ -242,7 +243,7 @@ void sample_held_pages() {
     return first + block * block_words + held_page * page_words;
   };
   const pid_t device = Witness::process_of(index_of(device0));
-  // A page in the device's pool that the kernel has read and whose entry is gone.
+  // Whether a page that the kernel has read is sampled: in the device's pool, its entry removed.
   const auto has_sample = [&](std::size_t block) {
     for (std::size_t page = 0; page < block_pages; ++page) {
       const std::uint64_t* const word = first + block * block_words + page * page_words;
@@ -256,7 +257,7 @@ void sample_held_pages() {
   for (std::uint64_t round = 0; round < rounds; ++round) {
     Pipe pipe;
     for (std::size_t block = 0; block < blocks; ++block) pipe.give(held_at(block), held_pages);
-    // The same block again and again beside others is one that is kept.
+    // The device reads the first block each time, so that one is kept while others are evicted.
     for (std::size_t block = 0; block < blocks; ++block) {
       in_time("a kernel", [&] {
         (void)stage.read_pages(device0, first + block * block_words, block_bytes);
@@ -277,7 +278,7 @@ void sample_held_pages() {
 
 // ---- memory that becomes private
 
-// Whole blocks, and a part of one.
+// The memory has two whole blocks and a part of a third one.
 void make_held_pages_private(int place) {
   constexpr std::size_t bytes = 2 * block_bytes + 100 * page_bytes;
   constexpr std::size_t words = bytes / sizeof(std::uint64_t);

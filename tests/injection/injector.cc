@@ -399,7 +399,7 @@ unsigned long kind_of(int fd) {
     if (fails(#name, CALLER, static_cast<unsigned long>(request))) return failed; \
     return actual arguments;                                                      \
   }
-// The same for faults that are reported in the result.
+// Interposes a function that reports errors in its result, not in errno.
 #define INTERPOSE_RESULT(sign, name, parameters, arguments)       \
   extern "C" [[gnu::visibility("default")]] int name parameters { \
     REAL(name);                                                   \
@@ -407,7 +407,7 @@ unsigned long kind_of(int fd) {
     if (fault > 0) return sign fault;                             \
     return actual arguments;                                      \
   }
-// The same for functions that may also do only a part.
+// Interposes a function that returns a count, and may also do only a part of its work.
 #define INTERPOSE_COUNT(name, parameters, arguments, fewer, request)              \
   extern "C" [[gnu::visibility("default")]] ssize_t name parameters {             \
     REAL(name);                                                                   \

@@ -450,8 +450,8 @@ class Program {
     const int file = ::memfd_create("workload", MFD_CLOEXEC);
     const ssize_t written = ::write(file, array.data(), array.bytes());
     std::vector<Word> own(array.count());
-    // Without a full userfaultfd Linux refuses memory that is elsewhere, and may have transferred a
-    // part.
+    // Without a full userfaultfd a system call fails at pages that are on a device, and may have
+    // transferred a part before.
     if (written == static_cast<ssize_t>(array.bytes()) &&
         ::pread(file, own.data(), array.bytes(), 0) == written)
       look_on_host(own.data(), own.size(), 23, "written to a file");

@@ -199,8 +199,8 @@ TEST_CASE("no byte that a program writes to itself with process_vm_writev is los
     const int fd = file.open(0);
     for (const bool by_thread : {false, true})
       held.check("process_vm_writev", [&] {
-        // The source is in the file: Linux waits for it after it has found the destination. Not a
-        // shared mapping, whose pages would stay in the page cache.
+        // The source is a mapping of the slow file, so Linux waits for its data after it has found
+        // the destination. The pages of a shared mapping would stay in the page cache.
         void* const mapping = ::mmap(nullptr, HeldRead::bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         expect(mapping != MAP_FAILED, "mmap");
         const iovec from{mapping, HeldRead::bytes};
@@ -357,7 +357,8 @@ TEST_CASE("arrays of pieces may be anywhere, and those that cannot be read are r
       expect_read_by(file, on_heap.get(), page.data());
       expect_read_by(file, reinterpret_cast<iovec*>(elsewhere.data()), page.data());
 
-      // Memory that nobody has read. The first page of a pair can be read, and is known then.
+      // Arrays in memory that nobody has read yet. Of `pair` only the first page can be read; the
+      // second reading finds it known.
       const auto map = [](int rights) {
         return static_cast<iovec*>(
             ::mmap(nullptr, 2 * page_bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -267,7 +267,7 @@ TEST_CASE("without the library the same calls fail", "[io]") {
     const Managed<char> memory{bytes};
     fill_on_device(session, memory, 1);
     const Ends file = Ends::file();
-    // The C library's own.
+    // Finds the C library's own syscall(), past that of libwherry_io.
     void* const c_library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
     expect(c_library != nullptr, "the C library");
     const auto call = reinterpret_cast<long (*)(long, int, const void*, std::size_t)>(
@@ -298,7 +298,7 @@ TEST_CASE("large transfers of streams find memory that is on a device", "[io]") 
     expect(std::fwrite(memory.data(), 1, bytes, file) == bytes, "fwrite");
     std::rewind(file);
     fill_on_device(session, memory, 3);
-    // More than there is.
+    // Asks for more than the file has.
     expect(std::fread(memory.data(), 100, bytes / 100 + 5, file) == bytes / 100, "fread");
     expect(std::feof(file) != 0, "feof");
     expect(std::count(memory.data(), memory.data() + bytes, 9) == whole, "contents");
@@ -310,7 +310,7 @@ TEST_CASE("small objects and names may be on a device", "[io]") {
   in_both_ways([](const Session& session) {
     const Managed<char> memory{bytes};
     fill_on_device(session, memory, 0);
-    // An empty name, and a place for the answer.
+    // The memory is an empty name for open(), and the place for the answers of the other calls.
     expect(::open(memory.data(), O_RDONLY) == -1 && errno == ENOENT, "open");
     fill_on_device(session, memory, 0);
     expect(::fstat(0, reinterpret_cast<struct stat*>(memory.data())) == 0, "fstat");
@@ -325,7 +325,7 @@ TEST_CASE("small objects and names may be on a device", "[io]") {
   });
 }
 
-// Linux sends first, and stores the offset then.
+// sendfile() sends first, and then stores the offset, in memory that a device has taken meanwhile.
 TEST_CASE("a call that has acted before its result cannot be stored is not repeated", "[io]") {
   in_both_ways([](const Session& session) {
     constexpr std::size_t sent = 3000;
@@ -574,8 +574,8 @@ TEST_CASE("a device that continuously takes the pages back does not make calls f
     };
     const std::uint64_t rounds = scaled(100);
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      // What is at an offset of a file is there as a whole, so programs do not expect less. Linux
-      // stops in the middle of a page that leaves meanwhile.
+      // Programs expect calls at an offset of a file to transfer all bytes. But Linux stops in the
+      // middle of a page that leaves during the call.
       for (std::size_t page = 0; page < pages; ++page) std::memset(pieces[page].iov_base, 0, ours);
       expect_all("preadv", ::preadv(file.in, pieces.data(), pages, 0));
       for (std::size_t page = 0; page < pages; ++page)
@@ -592,8 +592,8 @@ TEST_CASE("a device that continuously takes the pages back does not make calls f
   });
 }
 
-// Linux copies the first page of the file, waits for the second one, and finds the memory's second
-// page elsewhere, of which it has written the first bytes. Programs expect all that a file has.
+// Linux copies the file's first page, of which the last bytes go to the memory's second page. While
+// it waits for the file's second page, that memory leaves. Programs expect all that the file has.
 TEST_CASE("a read is whole if Linux stops in the middle of a page that has moved", "[io]") {
   with_slow_file([](const Session& session, SlowFile& file) {
     HeldRead held(session, file);

@@ -23,7 +23,7 @@
 namespace wherry::test {
 namespace {
 
-// The file is the root of its file system: Linux can mount on a file.
+// The file system has only its root, which is the file: Linux mounts it on another file.
 constexpr mode_t mode = S_IFREG | 0444;
 constexpr std::size_t request_max = 1 << 20;
 
@@ -40,7 +40,7 @@ void answer(int device, std::uint64_t number, int error, const void* data, std::
   header.error = -error;
   header.unique = number;
   const iovec parts[] = {{&header, sizeof header}, {const_cast<void*>(data), bytes}};
-  // Linux may have forgotten a request whose caller was killed.
+  // The result is ignored: Linux may have forgotten the request, if its caller was killed.
   (void)!::writev(device, parts, bytes == 0 ? 1 : 2);
 }
 template <typename Data>
@@ -70,8 +70,8 @@ std::unique_ptr<SlowFile> SlowFile::make(std::size_t bytes) {
 
 SlowFile::SlowFile(std::size_t bytes, std::string path, int device)
     : bytes_(bytes), path_(std::move(path)), device_(device), server_([this] { serve(); }) {
-  // The first close asks the server, which answers that it need not be asked: later ones, perhaps
-  // at the end of the process, find no server any more.
+  // At the first close Linux asks the server, which answers that it need not be asked again: at
+  // later closes, perhaps at the end of the process, there may be no server any more.
   ::close(this->open(0));
 }
 

@@ -107,8 +107,8 @@ std::vector<std::optional<impl::UffdAccess>> ways_to_freeze() {
 TEST_CASE(
     "no increment is lost while memory is adopted and given back, with every way to stop writers",
     "[memory]") {
-  // The first case, and each way in a process of its own: after a case the test's main program
-  // restores SIGSEGV's action, and under sanitizers the library does not notice that.
+  // This is the first case, and each way runs in a process of its own: after a case the main
+  // program restores SIGSEGV's action, and under sanitizers the library does not notice that.
   const auto play = [](std::optional<impl::UffdAccess> way) {
     Adoption adoption(way);
     const int rounds = static_cast<int>(1000 * scale());
@@ -127,7 +127,7 @@ TEST_CASE(
         counts[writer] = count;
       });
     for (int round = 0; round < rounds; ++round) {
-      // Not by an exception: the threads run.
+      // Reports a failure without an exception, because the other threads still run.
       const Verdict verdict = adoption.adopt(place.range());
       if (verdict != Verdict::adopted || !adoption.ranges.give_back(place.range())) {
         std::fprintf(stderr, "round %d: verdict %d, or not given back\n", round,
@@ -263,7 +263,7 @@ TEST_CASE("stacks are adopted while they are in use, but not the control block a
       }
     });
     while (on_stack == nullptr) std::this_thread::yield();
-    // Not the end of the array, which may share a page with the control block.
+    // Leaves out the end of the array, which may share a page with the thread's control block.
     const AddressRange range = range_of(const_cast<unsigned char*>(on_stack.load()), 56 << 10);
     for (int round = 0; round < 20; ++round) {
       // Without a userfaultfd its writers would need their stack to wait.
@@ -276,7 +276,7 @@ TEST_CASE("stacks are adopted while they are in use, but not the control block a
     done = true;
     thread.join();
 
-    // The own stack, up to the frames of the calls.
+    // This thread's own stack, up to the frames of the calls.
     volatile unsigned char mine[20'000];
     for (std::size_t i = 0; i < sizeof mine; ++i) mine[i] = static_cast<unsigned char>(i);
     const AddressRange own = range_of(const_cast<unsigned char*>(mine), sizeof mine);
@@ -474,8 +474,8 @@ TEST_CASE("a fork does not wait for a child that was made without the handlers",
     const Place place(4 * page_size);
     std::memset(place.data(), 1, 4 * page_size);
     expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
-    // Like a library that does not know of fork handlers. The child has all descriptors that are
-    // open now.
+    // Makes a child like a library that does not know of fork handlers. The child has all
+    // descriptors that are open now.
     const auto stray = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
     if (stray == 0)
       for (;;) ::pause();
@@ -508,7 +508,7 @@ TEST_CASE("during another thread's fork nothing is adopted or given back, and wa
   const Place other(4 * page_size);
   REQUIRE(hasty.adopt(place.range()) == Verdict::adopted);
   hasty.ranges.before_fork();
-  // Like a thread that holds a lock which the application's fork handler waits for.
+  // This thread may hold a lock for which the application's fork handler waits.
   std::thread([&] {
     CHECK(hasty.ranges.adopt(other.range(), 8 * page_size, false) == Verdict::forking);
     CHECK_FALSE(hasty.ranges.give_back(place.range()));

@@ -120,7 +120,7 @@ TEST_CASE("without userfaultfd, only whole blocks become huge pages, and holes s
   CHECK(*pool.alias({5}) == std::byte{7});
 }
 
-// As with a forced read (ptrace, /proc/PID/mem), which page protection does not keep out.
+// The reads stand for forced ones (ptrace, /proc/PID/mem), which page protection does not keep out.
 TEST_CASE("pages get new frames and keep their contents while somebody's reads fill the holes") {
   for (const bool by_userfaultfd : {false, true}) {
     CAPTURE(by_userfaultfd);
@@ -183,7 +183,7 @@ TEST_CASE(
   CHECK(together.count == pages_per_block);
 }
 
-// The punch meets Linux in each moment of the merge.
+// The part is punched at random moments of Linux's merge.
 TEST_CASE("a part of a full block leaves while Linux merges the block, and is known to have left") {
   SparsePoolFile pool("pool-test", block_size, HugePages::if_possible, permissions().userfaultfd());
   if (!pool.views_permit_huge_pages()) {
@@ -211,7 +211,7 @@ TEST_CASE("a part of a full block leaves while Linux merges the block, and is kn
     REQUIRE(pool.punch_from_full_block(part) == 0);
     merging.join();
     REQUIRE(pool.file().first_data(0, block_size) >= part.bytes());
-    // A page that shares a folio with another one beyond the place where the next part ends.
+    // If the page behind `beside` is not the first one of its folio, `beside` has pages of it, too.
     const std::byte* const further = pool.alias({beside.end()});
     (void)*const_cast<const volatile std::byte*>(further);
     if (PageFrames().place_of(reinterpret_cast<std::uintptr_t>(further)) ==

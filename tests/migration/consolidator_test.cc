@@ -160,7 +160,8 @@ TEST_CASE("a merge that Linux refuses is tried again a few times") {
   CHECK_FALSE(s.is_noted());
 }
 
-// Linux would clear the part in the huge page that it is making, and keep it.
+// If a part was punched during the merge, Linux would only clear it in the huge page that it is
+// making: the part would keep its memory.
 TEST_CASE("without userfaultfd, no part of a block leaves during the merge; a whole block does") {
   Setup s;
   s.machine.punch_unmaps = false;
@@ -296,7 +297,7 @@ TEST_CASE("a thread that used its time at once waits until its share has grown a
   CHECK(one_percent.use(60 * ms, now) == now + 2'000 * ms);
   now += 3'000 * ms;
   CHECK(one_percent.use(10 * ms, now) == now);
-  // A long rest earns no more than 100 ms.
+  // However long the thread has rested, it may use at most 100 ms at once.
   now += 3'600'000 * ms;
   CHECK(one_percent.use(101 * ms, now) == now + 100 * ms);
 }

@@ -57,7 +57,8 @@ class TransferringTask final : public Copiers::Task {
   Progress& progress_;
 };
 
-// Has steps until the transfer has completed, or until there were far too many of them.
+// Does steps without transfers until the first task's transfer has completed, or until it has done
+// far too many.
 class OtherTask final : public Copiers::Task {
  public:
   OtherTask(Progress& progress, State state) : progress_(progress), state_(state) {}

@@ -160,7 +160,7 @@ TEST_CASE(
 }
 
 TEST_CASE("blocks that cannot leave do not hide those that can, for any number of evictions") {
-  // Two of the sixteen blocks that fit may leave. Six blocks take turns in them.
+  // The device has space for 16 blocks. 14 are pinned; six others take turns in the space for two.
   constexpr std::uint64_t blocks = 20;
   constexpr std::uint64_t stuck = 14;
   Setup s(blocks, 16);

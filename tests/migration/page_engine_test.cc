@@ -231,7 +231,7 @@ TEST_CASE("pages that come to a pool whose processor views another one are fille
   REQUIRE(s.see({0, 8}, device, device));
   CHECK(s.machine.at(1).maps_writable({2}));
   s.check();
-  // The same for first touches.
+  // Pages that are touched for the first time are filled, and not mapped, too.
   REQUIRE(s.see({16, 4}, device, host).status == OpStatus::absent);
   s.machine.at(1).set_value({17}, 99);
   REQUIRE(s.populate({16, 4}, device));

@@ -85,7 +85,8 @@ TEST_CASE(
   };
   REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 8}), Wish::see));
   s.machine.at(1).set_overdue(true);
-  // Otherwise these would wait for a minute, and their limit would be noticed by the runner.
+  // The waits for an overdue device end at once. If they took their limit, a minute, the test's
+  // runner would notice.
   CHECK_FALSE(s.switcher.wait_until_done(device, limit_ms));
   CHECK_FALSE(s.switcher.wait_until_done(limit_ms));
   CHECK(s.switcher.wait_until_done(other_device, limit_ms));

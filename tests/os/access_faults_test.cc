@@ -67,7 +67,8 @@ class FaultsRaise {
   FaultsRaise& operator=(const FaultsRaise&) = delete;
 };
 
-// The test's own process never claims, so this is what the library reserves in others.
+// The real-time signal that the library reserves in a process that claims, where SIGRTMAX is one
+// less from then on. The test's own process never claims.
 const int stand_in_of_sigbus = SIGRTMAX;
 
 int stand_in() {
@@ -92,7 +93,7 @@ std::atomic<int> reads_resolved = 0;
 std::atomic<int> writes_resolved = 0;
 std::atomic<bool> claimed = false;
 
-// Both may be called in handlers.
+// close_pages() and open_page() may be called in signal handlers.
 void close_pages(char* start, std::size_t pages) {
   if (fault_signal == SIGSEGV) {
     ::mprotect(start, pages * page_size, PROT_NONE);
@@ -186,7 +187,7 @@ std::string run(Claim when, const Scenario& scenario) {
   return test::in_fresh_process([&] { scenario(Scene(when)); }).describe();
 }
 
-// Returns the common result.
+// Checks that the scenario has the same result with and without a claim, and returns that result.
 std::string same_with_claim(const Scenario& scenario) {
   const std::string without = run(Claim::never, scenario);
   INFO("without a claim: " << without);
@@ -252,7 +253,8 @@ bool on_alternate_stack() {
   return (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-// For other signals than the taken ones the handler sees Linux's saved mask, so it is not printed.
+// For signals other than SIGSEGV and SIGBUS, which the library takes, the handler gets the mask
+// that Linux saved, so it is not printed.
 void tell(int signal, const siginfo_t* info, const ucontext_t* context) {
   const bool sent = info->si_code <= 0;
   const bool taken = signal == SIGSEGV || signal == SIGBUS;
@@ -954,8 +956,8 @@ TEST_CASE(
     say("took %d: %d", result, signal);
   };
   CHECK(mentions(blocked([] {}, take), "took 0: " + std::to_string(fault_signal)));
-  // One thread of the process has it unblocked: that thread gets it, not the main thread, which
-  // Linux tries first.
+  // Only one thread of the process does not block the signal: that thread gets it, not the main
+  // thread, which Linux tries first.
   const auto other = same_with_claim([only](const Scene& scene) {
     static std::atomic<bool> done = false;
     install(
@@ -995,7 +997,7 @@ TEST_CASE("SIGBUS goes to the application as without a claim") {
   CHECK(mentions(text, "signal 11: 11, code 2"));
 }
 
-// Linux sends this for memory that no thread has accessed yet (prctl(PR_MCE_KILL)).
+// Linux can send this SIGBUS for failed memory that no thread has accessed yet (PR_MCE_KILL).
 TEST_CASE("A report of failed memory waits while SIGBUS is blocked") {
   const auto reported = [](bool ignored) {
     return same_with_claim([ignored](const Scene& scene) {

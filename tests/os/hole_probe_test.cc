@@ -85,7 +85,7 @@ TEST_CASE("Whether holes are kept is found beside a thread that merges the file'
     return;
   }
   REQUIRE(alone.found != Found::not_tried);
-  // A mapping that permits huge pages is what the small mappings are there to avoid.
+  // This guard relies on no mapping of the file permitting huge pages. That of the Merger does.
   if (guard == HoleGuard::small_mapping) return;
 
   const Merger merger(file.get());

@@ -71,7 +71,7 @@ bool has_user_namespaces() {
 }  // namespace
 
 TEST_CASE("a file of a tmpfs of its own has huge pages") {
-  if (::geteuid() != 0) return;  // the next test
+  if (::geteuid() != 0) return;  // the next test is for ordinary users
   check_in_child([] {
     const HugeTmpfsFiles made = create_unnoticed();
     expect(made.way == Way::own_privilege, reason_of(made));

@@ -40,13 +40,13 @@ class Root {
   const fs::path path_;
 };
 
-// Sets up version 2 at its usual place.
+// Sets up control groups of version 2, at their usual place.
 void second(const Root& root, const std::string& group) {
   root.write("proc/self/cgroup", "0::" + group + "\n");
   root.write("proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n");
 }
 
-// Sets up version 1, where each controller has a hierarchy of its own.
+// Sets up control groups of version 1, where each controller has a hierarchy of its own.
 void first(const Root& root, const std::string& group) {
   root.write("proc/self/cgroup", "3:cpuset:/elsewhere\n2:memory:" + group + "\n1:cpu:/\n");
   root.write("proc/self/mountinfo",

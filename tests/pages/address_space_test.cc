@@ -90,7 +90,7 @@ TEST_CASE("what is retired around a page is free memory, and never allocated aga
   space.end_free(space.begin_free(large.offset).value());
   const PageSpan all_of_block = block_span(block_of(large.pages().first));
   CHECK(space.retire_if_dead(large.pages().first + 7) == all_of_block);
-  // Pages of another processor's page table may be refused later.
+  // The call may be repeated, because another processor may fault in the block later.
   CHECK(space.retire_if_dead(large.pages().first + 300) == all_of_block);
   const auto leaving = space.begin_free(small.offset).value();
   CHECK(space.retire_if_dead(small.pages().first) == small.pages());
@@ -117,7 +117,7 @@ TEST_CASE("a page was dead since a moment if nothing there was freed since") {
   CHECK(space.was_dead(small.pages().first, between));
   CHECK_FALSE(space.was_dead(large.pages().end() - 1, between));
   CHECK(space.was_dead(large.pages().end() - 1, space.frees()));
-  // Outside of the arena there may be variables that are not registered yet.
+  // Pages outside the arena are never dead: variables that are not registered yet may be there.
   CHECK_FALSE(space.was_dead(page_at_offset(8 * block_size), space.frees()));
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("the addresses of a withdrawn allocation have no forbidden neighbours"
   const PageIndex page = memory.pages().first + 9;
   REQUIRE(space.begin_withdrawal(memory.offset));
   space.end_withdrawal(memory);
-  // The memory is the program's.
+  // The addresses now belong to memory of the program that is not managed.
   CHECK_FALSE(space.was_dead(page, space.frees()));
   CHECK(space.retire_if_dead(page) == PageSpan{page, 1});
 }

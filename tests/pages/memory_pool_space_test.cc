@@ -49,7 +49,7 @@ TEST_CASE("what is used is counted in units of 512 bytes, and ranges are whole p
   CHECK(*c - *b == page_size);
   CHECK(space.used().now == 6144 + 512);
   space.free(*c);
-  // Merge, and are divided in another way.
+  // The ranges a and b are freed and merge, and are divided in another way.
   space.free_in_order(*a, 1);
   const std::uint64_t last = space.free_in_order(*b, 1);
   CHECK(space.used().now == 6144);

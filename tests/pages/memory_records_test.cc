@@ -113,7 +113,7 @@ TEST_CASE("several pieces of registered memory may share a page, but no byte") {
   CHECK_FALSE(records.overlaps(somewhere, 100));
   CHECK(records.overlaps(somewhere, 101));
   CHECK(records.is_taken(somewhere, 1));
-  // The last page, too.
+  // The last page of the long piece can be shared, too.
   REQUIRE(records.insert(piece(24'000, 5000)));
   CHECK(records.find(somewhere + 23'999)->base == somewhere + 4000);
   CHECK(records.find(somewhere + 24'000)->base == somewhere + 24'000);

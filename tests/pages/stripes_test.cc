@@ -95,7 +95,7 @@ TEST_CASE("the striped order visits each block once, and neighbours belong to di
   CHECK(visited.size() == end.value - first.value);
   CHECK(*visited.begin() == first);
   CHECK(visited.rbegin()->next() == end);
-  // Only at the ends of incomplete stripes.
+  // Successive blocks are in the same file only at the ends of incomplete stripes.
   CHECK(same_file < 50);
 }
 

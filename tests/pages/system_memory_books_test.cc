@@ -1,4 +1,5 @@
-// Which of what was said of the program's memory is kept when other memory is at its place.
+// Which advice and policies for the program's own memory are kept when other memory takes its
+// place.
 #include "pages/system_memory_books.h"
 
 #include <vector>

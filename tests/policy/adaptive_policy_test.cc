@@ -9,8 +9,8 @@ namespace {
 
 using namespace wherry::impl;
 
-// The access costs of the host and a device; the memory of the other takes `percent` of the time of
-// the own memory.
+// The access costs of the host and a device. An access to the other one's memory takes `percent` of
+// the time of an access to the own memory.
 AccessCosts access_costs(std::uint16_t percent) {
   AccessCosts access_costs;
   access_costs.percent[0] = {100, percent};
@@ -189,7 +189,7 @@ TEST_CASE("a sweep takes six faults for its first block, and one for each follow
       game.sweep(device);
       CHECK(game.faults == 1);
     }
-    // The same downwards, and no effect on another processor.
+    // The device's sweep also goes on downwards, to block 99. It has no effect on the host.
     game.next_block();
     game.block = 99;
     game.faults = 0;

@@ -51,7 +51,7 @@ TEST_CASE(
   facts.stretch = {36, 4};
   opinion.region = PageRun{37, 1};
   CHECK(rules.decide(facts, opinion).region == PageRun{36, 4});
-  // The program's advice holds for the whole stretch.
+  // If the program's advice decides, it does so for the whole stretch of pages with this advice.
   facts.stretch = {20, 300};
   const bool preferred = GENERATE(true, false);
   if (preferred)

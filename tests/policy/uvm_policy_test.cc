@@ -96,7 +96,7 @@ TEST_CASE("a device that has walked through a block gets the whole of the next b
   CHECK(region_in(4) == PageRun{0, 512});
   CHECK(region_in(5) == PageRun{0, 512});
   CHECK(region_in(9) == PageRun{96, 16});
-  // Only until the device has mapped something of the block.
+  // The whole block comes only while the device has mapped nothing of it.
   facts.held = facts.mapped = PageMask::of({400, 1});
   CHECK(region_in(6) == PageRun{96, 16});
   facts.mapped = {};

@@ -25,7 +25,7 @@ static void grow_to_a_place(void) {
 
 static void move_without_unmapping(void) {
   const int flags = MREMAP_MAYMOVE | 4;                           // MREMAP_DONTUNMAP
-  char* const moved = mremap(memory, BYTES, BYTES, flags, NULL);  // newer C libraries read a place
+  char* const moved = mremap(memory, BYTES, BYTES, flags, NULL);  // newer C libraries read NULL
   say("moved, still mapped", moved == MAP_FAILED ? -1 : 0, moved[9], memory[9]);
 }
 
@@ -61,7 +61,7 @@ int main(void) {
       grow_to_a_place,    move_without_unmapping, drop_shared_mapping, drop_locked, drop,
       grow_without_rights};
   for (size_t i = 0; i < sizeof changes / sizeof *changes; ++i) {
-    // Two, so that the file with the copies goes on behind the first one.
+    // Two mappings, so that the file with the child's copies goes on behind the first one's.
     memory = map(BYTES);
     char* const next = map(BYTES);
     memset(memory, 5, BYTES);

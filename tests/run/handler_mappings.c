@@ -36,7 +36,7 @@ int main(void) {
     const struct itimerspec once = {.it_value = {.tv_nsec = 20000 + i * 709 % 50000}};
     timer_settime(timer, 0, &once, NULL);
     while (aligned + others == before) {
-      // A call that is the library's, and short.
+      // A short call that the preloaded library handles.
       madvise(first, 4096, MADV_NORMAL);
     }
   }

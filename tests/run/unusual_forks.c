@@ -34,7 +34,7 @@ static void* allocate_for_ever(void* unused) {
   while (!stop) allocate_with_lock();
   return unused;
 }
-// The handlers wait for a thread that waits for memory.
+// The fork handlers wait for a lock whose holder, another thread, waits for memory.
 static void fork_beside_lock(void) {
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; ++i) start(allocate_for_ever, NULL, &threads[i]);
@@ -92,7 +92,7 @@ static void fork_in_handlers(void) {
   sigaction(SIGPROF, &action, NULL);
   const double end = seconds() + 1.5;
   while (forks < 40 && seconds() < end) {
-    // Of the processor time that the program uses, so that the signal comes while it allocates.
+    // The timer counts the program's processor time, so the signal comes while it allocates.
     const int before = forks;
     const struct itimerval once = {{0, 0}, {0, 500 + before * 97 % 2000}};
     setitimer(ITIMER_PROF, &once, NULL);
@@ -111,7 +111,7 @@ static void fork_in_handlers(void) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const char* const kind = argv[1];
-  // Managed memory that a child gets.
+  // Managed memory of which each child gets a copy.
   char* const first = malloc(4 * MIB);
   memset(first, 1, 4 * MIB);
   if (strcmp(kind, "lock-handlers") == 0) {

@@ -24,7 +24,7 @@ static pthread_t start(void* function(void*), const pthread_attr_t* attributes) 
   return thread;
 }
 
-// Without a change of their contents, which threads use meanwhile.
+// Writes to the pages without changing their contents, which other threads use meanwhile.
 static void use_pages(size_t step) {
   for (size_t at = 64; at < BYTES; at += step) __atomic_fetch_add(memory + at, 0, __ATOMIC_RELAXED);
 }
@@ -52,7 +52,7 @@ static void* change_stack(void* unused) {
   is_changed = 1;
   return unused;
 }
-// Linux wakes who waits for the end of a thread by a word at the end of the thread's stack.
+// When a thread ends, Linux wakes those that join it by a word at the end of its stack.
 static void join(void) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

@@ -757,7 +757,7 @@ TEST_CASE("a query of the default stream includes blocking streams, not the othe
   CHECK(bench.engine.query(bench.legacy) == StreamState::busy);
   bench.finish(2);
   CHECK(bench.engine.query(bench.legacy) == StreamState::idle);
-  // Also a stream that the program has destroyed.
+  // The default stream also waits for work of a stream that the program has destroyed.
   bench.launch(bench.blocking, 3);
   bench.engine.destroy_stream(bench.blocking);
   CHECK(bench.engine.query(bench.legacy) == StreamState::busy);

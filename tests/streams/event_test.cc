@@ -109,7 +109,7 @@ TEST_CASE("a stream waits for an event of another stream, of its device or of an
   CHECK(here.engine.query(second) == StreamState::busy);
   CHECK(here.id_of(2) == 0);
   other.finish(1);
-  // No thread queries either of them.
+  // Kernel 2 starts although no thread queries the event or a stream.
   const auto limit = std::chrono::steady_clock::now() + 10s;
   while (here.id_of(2) == 0 && std::chrono::steady_clock::now() < limit) {
     std::this_thread::sleep_for(1ms);
@@ -377,7 +377,7 @@ class Program {
     lines_.push_back({device, context, stream, kind});
   }
 
-  // The work before a piece of work that is given to the line now.
+  // The work that must finish before work that is given to this stream now.
   Set before(const Line& line) const {
     Set all = line.before;
     for (const Line& other : lines_) {

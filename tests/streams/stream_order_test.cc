@@ -19,7 +19,7 @@ TEST_CASE("a stream comes after the moments that it waited for, and after earlie
   const Order two = StreamOrder::extended(nullptr, {2, 20}, one);
   CHECK(two->is_after({1, 10}));
   CHECK(two->is_after({2, 20}));
-  // An older moment takes nothing away.
+  // Adding an older moment of stream 2 does not replace its later moment.
   CHECK(StreamOrder::extended(two, {2, 5}, nullptr)->is_after({2, 20}));
 }
 

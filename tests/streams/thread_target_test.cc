@@ -212,7 +212,7 @@ TEST_CASE("A target that is destroyed waits for running kernels and runs no othe
     f.target.reset();
     destroyer = 0;
   });
-  // It sleeps while it waits for the worker, and nowhere before.
+  // The destroying thread sleeps only while it waits for the worker that runs the kernel.
   REQUIRE(comes_true([&] { return destroyer != 0 && sleeps(destroyer); }));
   CHECK(destroyer != 0);
   leave = true;
@@ -225,7 +225,7 @@ TEST_CASE("A target that is destroyed waits for running kernels and runs no othe
 TEST_CASE("Workers that wait for launches end when their target is destroyed", "[streams]") {
   for (int i = 0; i < 20; ++i) {
     Fixture f(4);
-    // Now and then after they have fallen asleep.
+    // In every fourth round the workers have time to fall asleep before the target ends.
     if (i % 4 == 0) ::usleep(1000);
     f.target.reset();
     CHECK_FALSE(f.attached.any());

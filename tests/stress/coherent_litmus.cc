@@ -28,7 +28,7 @@ Match brief_match() {
   return match;
 }
 
-// Samples the memory again and again: the pages on which the cells are at every placement.
+// Samples accesses again and again, to the pages that have the cells at any of the placements.
 class Watch {
  public:
   explicit Watch(Rig& rig) : rig_(rig) {}
@@ -70,7 +70,7 @@ TEST_CASE("moving pages to the coherent devices that use them loses and reorders
                    Step::map, Step::wake}};
     Rig& rig = course.rig();
     Watch watch{rig};
-    // The first place of the pages is not that of a player, or of one player only.
+    // At first the pages are at one of the places in turn, which is not that of all players.
     unsigned turns = 0;
     const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                              watch.begin(memory, bytes);

@@ -11,7 +11,7 @@
 namespace wherry::test {
 namespace {
 
-// Long enough for the other players to run and read.
+// How long a step is delayed: long enough for the other players to run and read.
 constexpr int delay_us = 400;
 constexpr int limit_ms = 280'000;
 

@@ -27,7 +27,7 @@ class Course {
         steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
-  // The trap does not have this step.
+  // The course need not reach this step, because the process's trap does not have it.
   void leave_out(Step step) { std::erase(steps_, step); }
 
   // Plays `shape` with every step and trouble: once where a single read of an old copy is noticed,
@@ -42,7 +42,7 @@ class Course {
   const typename List::value_type& drawn(const List& list) {
     return list[random_() % list.size()];
   }
-  // Different ones, at most as many as there are.
+  // `count` different random patterns, or all of them if there are fewer.
   std::vector<Pattern> drawn_patterns(std::uint64_t count);
   // Half of the time all processors are in trouble, otherwise one random processor.
   int drawn_processor();
@@ -68,11 +68,11 @@ bool has_huge_pages(Rig& rig);
 // How many stages a match plays, for events that happen once in a stage.
 std::uint32_t scaled_stages(std::uint32_t stages);
 
-// Of two devices and the host.
+// The places of pages, on a machine with two devices.
 inline const std::vector<impl::Location> everywhere{
     impl::Location::device(0), impl::Location::host(), impl::Location::device(1)};
 
-// Who plays.
+// Which processors play in a match, one for each player.
 inline const std::vector<std::vector<int>> casts_of_two_devices{
     {on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}};
 inline const std::vector<std::vector<int>> casts_of_one_device{

@@ -227,7 +227,8 @@ void HugeParts::require_parted() const {
       throw std::runtime_error("no part of a huge page has left processor " +
                                std::to_string(number));
   }
-  // Each of them only at full length: a short course has few huge pages at each.
+  // A short course has few huge pages at each processor, so the processors are not checked one by
+  // one then.
   if (separated == 0) throw std::runtime_error("no part of a huge page has left any processor");
 }
 

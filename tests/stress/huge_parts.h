@@ -33,7 +33,8 @@ struct PageWords {
 // writes.
 class Visitors {
  public:
-  // Before the course's devices start. `kept`: pages of each block; the others are left alone.
+  // To be constructed before the course's devices start. `kept`: how many pages of each block are
+  // visited; the others are left alone.
   explicit Visitors(unsigned kept = impl::pages_per_block);
 
   void begin(std::byte* memory, std::size_t bytes);

@@ -29,7 +29,7 @@ enum class Step {
   merge,
   forget,
   transfer,
-  split,  // of a huge page, or its pages' way into new frames
+  split,  // splits a huge page, or copies its pages to new frames
 };
 inline constexpr std::array all_steps{Step::copy,        Step::zero,  Step::map,    Step::protect,
                                       Step::unprotect,   Step::wake,  Step::punch,  Step::fill,

@@ -291,7 +291,7 @@ TEST_CASE("giving a block in use one huge page and one entry loses and reorders 
   require_clean([] {
     Course course{roomy_devices, {Step::merge, Step::forget, Step::map}};
     Rig& rig = course.rig();
-    // Otherwise nothing has to be removed first.
+    // Without userfaultfd no entries have to be removed before a block gets a huge entry.
     if (!traits_of(rig.runtime().options().trap.kind).uses_userfaultfd)
       course.leave_out(Step::forget);
     if (!has_huge_pages(rig)) return;

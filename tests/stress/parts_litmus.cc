@@ -31,7 +31,7 @@ Match brief_match() {
 std::uint64_t held_so_far(Rig& rig) {
   return rig.runtime().inspector().stats().held;
 }
-// A thread that faults holds its page for a moment, too.
+// A thread that faults holds its page for a moment, so a few pages count as held without a holder.
 void require_few_held(Rig& rig) {
   constexpr std::uint64_t others_per_held = 100;
   const std::uint64_t held = held_so_far(rig);
@@ -113,7 +113,7 @@ TEST_CASE("copying parts of huge pages and dropping the copies loses and reorder
   });
 }
 
-// A block leaves in pieces, and the first one leaves a huge page.
+// A block is evicted in pieces. The first one is a part of a huge page, and has to be split off.
 TEST_CASE("evicting huge pages in pieces loses and reorders nothing") {
   require_clean([] {
     Visitors visitors;
@@ -158,7 +158,7 @@ TEST_CASE("discarding parts of huge pages loses and reorders nothing beside them
   });
 }
 
-// A pipe gets pages in the middle of all this.
+// Parts of huge pages move while a pipe holds some of their pages.
 void run_course_with_holder(Sharing sharing, Step moves, unsigned transfer_pages_min) {
   Visitors visitors;
   PipeHolder holder;
@@ -177,7 +177,8 @@ void run_course_with_holder(Sharing sharing, Step moves, unsigned transfer_pages
               static_cast<unsigned long long>(held_so_far(rig)));
   if (!serves_system_calls()) return;
   if (holder.held_pages() == 0) throw std::runtime_error("the pipe got no page");
-  // Pages that several processors map get new frames, and copies leave.
+  // With sharing no page needs to stay: pages that several processors map get new frames, and
+  // copies leave.
   if (sharing == Sharing::none && held_so_far(rig) == 0)
     throw std::runtime_error("no page stayed because it was held");
 }

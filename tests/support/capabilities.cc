@@ -27,7 +27,7 @@ namespace {
 #define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
 #endif
 
-// Whether it reports what the library needs: not before Linux 5.19.
+// Whether the userfaultfd has the features that the library needs (since Linux 5.19).
 bool has_features(int userfaultfd) {
   uffdio_api api{};
   api.api = UFFD_API;

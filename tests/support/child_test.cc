@@ -1,4 +1,4 @@
-// What a child process prints is the test's, except for what is a failure of any test.
+// Which lines of a child process the test program prints, too: those that make any test fail.
 #include "support/child.h"
 
 #include <cstdio>

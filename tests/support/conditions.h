@@ -13,7 +13,7 @@ namespace wherry::test {
 // Seeds every random generator of the run; the same value on each call.
 std::uint64_t seed();
 
-// Sanitizers need descriptors to examine objects, and map memory at addresses of their choice.
+// For tests that AddressSanitizer disturbs: it opens descriptors, and maps memory where it likes.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 inline constexpr bool is_sanitized = true;
@@ -30,8 +30,8 @@ double scale();
 // `count` times scale(), at least 1.
 std::uint64_t scaled(std::uint64_t count);
 
-// At full length all numbers from 0 to count - 1, else one of them, and the next one in the next
-// run. Prints that as some_of() in support/length.py does; `what` is the name of the things.
+// At full length returns all numbers from 0 to count - 1, else one of them, and in the next run the
+// next one. Prints the choice like some_of() in support/length.py; `what` is the things' name.
 std::vector<std::size_t> one_of(std::size_t count, const std::string& what);
 
 }  // namespace wherry::test

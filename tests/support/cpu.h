@@ -10,7 +10,7 @@ namespace wherry::test {
 
 #if defined(__x86_64__)
 
-// Of neither a program nor Linux. Linux does not tell handlers this address, but 0.
+// Not canonical, so no address of a program or of Linux. Signal handlers get 0 instead of it.
 constexpr std::uintptr_t no_such_address = 0x8000'0000'0000'0000;
 
 // Accesses without instrumentation. Their single instruction has the length that skip_access()
@@ -55,7 +55,7 @@ inline void spin_pause() {
 
 #elif defined(__aarch64__)
 
-// Without bits in the highest byte, which is a tag of pointers and no part of an address.
+// The highest byte is 0, because Linux takes it for a tag of the pointer, not for address bits.
 constexpr std::uintptr_t no_such_address = 0x0040'0000'0000'0000;
 
 [[gnu::always_inline]] inline unsigned char load_byte(const void* from) {

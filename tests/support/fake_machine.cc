@@ -88,7 +88,7 @@ OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultS
   });
 }
 
-// A planned failure says of how many pages Linux has removed the entries before it refuses.
+// A planned failure's `pages` is how many pages Linux unmaps before it refuses to merge the block.
 int FakeProcessor::merge(PageSpan block) {
   const OpResult merged = each(
       "merge", block,
@@ -100,7 +100,8 @@ int FakeProcessor::merge(PageSpan block) {
   return merged ? 0 : EAGAIN;
 }
 
-// With a userfaultfd as Linux before 6.14: a page table of small entries stays in the way.
+// Like Linux before 6.14 with a userfaultfd: where the block has small entries, no huge entry can
+// take their place.
 OpResult FakeProcessor::map_whole(PageSpan block, FaultSlot* waiter) {
   machine_.note_waiter(waiter);
   if (maps(block.first) && punch_unmaps()) return {OpStatus::incomplete, 0};
@@ -147,7 +148,7 @@ OpResult FakeProcessor::remove_entries(PageSpan block) {
   });
 }
 
-// Linux splits through the only page table with entries.
+// Like Linux, splits a huge page only if no other page table maps it, and nobody holds it.
 OpResult FakeProcessor::split_folios(PageSpan span) {
   machine_.begin("split through", id_, span);
   if (!machine_.may_split_of_others) return {OpStatus::unsupported, 0};
@@ -181,7 +182,7 @@ OpResult FakeProcessor::wake(PageSpan span) {
 }
 
 int FakeProcessor::punch(PageSpan span) {
-  // Linux would clear a part of a huge page where it is.
+  // Linux may fill a part of a huge page with zeros instead of freeing it.
   const BlockIndex block = block_of(span.first);
   WHERRY_CHECK(span.count == pages_per_block || !is_huge(block),
                "a part of a huge page is punched");

@@ -72,7 +72,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   std::uint64_t count_mappings() override;
   const std::byte* alias(PageIndex page) const override { return file_.data() + offset_of(page); }
 
-  // The process has ended: from now on every call returns that, and it maps nothing.
+  // Ends the process: it maps nothing, and its operations fail with process_gone or ESRCH.
   void die() {
     dead_ = true;
     table_.clear();
@@ -81,7 +81,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
 
   // The process leaves a command without an answer.
   void set_overdue(bool overdue) { overdue_ = overdue; }
-  // A new process replaces it.
+  // A new process replaces the one that has ended.
   void revive() { dead_ = false; }
 
   bool holds(PageIndex page) const { return held_.contains(page); }

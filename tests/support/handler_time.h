@@ -5,7 +5,7 @@
 
 namespace wherry::test {
 
-// What those of this process have used so far, in nanoseconds.
+// What these threads of this process have used so far, in nanoseconds.
 std::uint64_t handler_threads_ns();
 
 }  // namespace wherry::test

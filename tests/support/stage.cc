@@ -13,7 +13,7 @@ namespace {
 
 constexpr int mapping_limit_ms = 30'000;
 
-// So small that device processes leave it mapped.
+// A page that the host and the devices share: device processes keep small mappings.
 std::uint64_t* map_answer() {
   void* const place =
       ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -100,8 +100,8 @@ std::uint64_t Witness::used_bytes(int processor) const {
 }
 
 bool Witness::exceeds(int processor, std::uint64_t bytes) const {
-  // Pages come and go while a pool is read. A slow machine's reading then takes zeros that leave in
-  // the meantime for pages in use.
+  // Pages come and go while a pool is read. On a slow machine, pages of zeros may leave between the
+  // two counts, and then count as pages in use: so one look is not enough.
   for (int i = 0; i < 3; ++i)
     if (pool_bytes(processor) <= bytes || used_bytes(processor) <= bytes) return false;
   return true;

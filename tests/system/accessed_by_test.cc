@@ -14,7 +14,7 @@ namespace {
 constexpr std::array processors{host, device0, device1};
 
 Stage& stage() {
-  // Nothing in the background causes faults.
+  // "arriving": the library merges no pages in the background, which would cause faults.
   static Stage the_stage("capacity=64M;capacity=64M", "WHERRY_HUGE_PAGES", "arriving");
   return the_stage;
 }

@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::size_t capacity = std::size_t{32} << 20;
 constexpr int isolated = 2;
-// Of the host and both coherent devices: they have one page table.
+// The bits of the host and both coherent devices, which share one page table.
 constexpr std::uint32_t sharing = bit_of(host) | bit_of(device0) | bit_of(device1);
 
 Stage& stage() {
-  // See usage_sampling_test.
+  // No samples of accesses, which could move pages; usage_sampling_test tests them.
   static Stage the_stage(
       "kind=coherent,capacity=32M,workers=1;kind=coherent,capacity=32M,workers=2;capacity=32M",
       "WHERRY_SAMPLING", "0");

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
 
 Stage& stage() {
-  // Pages keep their frames.
+  // "arriving": the library merges no pages in the background, so pages keep their frames.
   static Stage the_stage(devices, "WHERRY_HUGE_PAGES", "arriving");
   return the_stage;
 }

@@ -159,8 +159,8 @@ TEST_CASE("an address that is reused is zero on every processor", "[system]") {
 
 namespace {
 
-// When it does not change any more. On a busy machine threads of the library that have been started
-// make their stacks and heaps later, and one that changes a mapping may have split it.
+// The number of mappings, when it no longer changes. On a busy machine the library's new threads
+// make their stacks and heaps later, and a thread that changes a mapping may have split it.
 std::size_t settled_mappings() {
   std::size_t count = count_mappings();
   (void)comes_true([&] {

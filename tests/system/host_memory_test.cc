@@ -398,7 +398,7 @@ TEST_CASE("a fork keeps a stack that was left registered", "[system]") {
     left = reinterpret_cast<std::uintptr_t>(large);
   };
   leave();
-  // Its pages are frames of other functions now, also of the forking one.
+  // The stack frames of deep(), also of the call that forks, lie in the registered pages.
   const std::function<int(int)> deep = [&](int depth) {
     volatile std::uint64_t frame[200];
     frame[7] = static_cast<std::uint64_t>(depth);

@@ -62,7 +62,7 @@ std::size_t shared_mappings(Found* found, std::size_t most) {
 struct Order {
   std::uint64_t seed;
   unsigned rounds;
-  std::uint64_t* writable;  // how many bytes are overwritten
+  std::uint64_t* writable;  // here the kernel stores how many bytes it overwrites
 };
 
 // Overwrites single words and stretches with random bytes, zeros, ones and small numbers.

@@ -52,12 +52,13 @@ void touch(int processor, const Blocks& memory, std::uint64_t value) {
     stage().session().run(processor, write);
 }
 
-// In the processor's whole view.
+// How many bytes the processor maps by huge entries, in its whole view and not only in `memory`.
 std::uint64_t huge_entries_of(int processor, const Blocks& memory) {
   return huge_entries(Witness::process_of(index_of(processor)), memory.first);
 }
 
-// After a handler has mapped what earlier accesses brought: a thread goes on before that.
+// Like huge_entries_of(), when the number no longer changes: a faulting thread goes on before a
+// handler has mapped all pages that its fault brought.
 std::uint64_t settled_huge_entries_of(int processor, const Blocks& memory) {
   std::uint64_t seen = huge_entries_of(processor, memory);
   (void)comes_true([&] {
@@ -76,7 +77,7 @@ bool comes_to_map_whole(int processor, const Blocks& memory, std::uint64_t entri
   });
 }
 
-// By what a prefetch does.
+// Finds out by a prefetch to device 0, which then has more huge entries or not.
 bool pools_have_huge_pages() {
   static const bool have = [] {
     Stage& s = stage();
@@ -222,15 +223,15 @@ TEST_CASE("a page that is in use elsewhere for a moment keeps no block in parts"
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const iovec page{memory.first + 7 * page_words, page_bytes};
   CHECK(::vmsplice(ends[1], &page, 1, 0) == ssize_t{page_bytes});
-  // The first attempts come after 50 ms and after 100 ms.
+  // The pipe holds the page during the first attempts to merge, which come after 50 and 100 ms.
   std::this_thread::sleep_for(std::chrono::milliseconds(120));
   for (const int end : ends) ::close(end);
   CHECK(comes_to_map_whole(host, memory, entries));
   CHECK(memory.first[7 * page_words] == 7 * page_words);
 }
 
-// Without a userfaultfd Linux fills holes, where a mapping permits huge pages, when it merges pages
-// in the background.
+// Without a userfaultfd, when Linux merges pages in the background, it fills the holes between them
+// with zeros. It does so where a mapping permits huge pages.
 TEST_CASE("holes of a pool stay holes, wherever pages come and go", "[system]") {
   if (!pools_have_huge_pages() || userfaultfd_tracks_memory()) return;
   constexpr int processors = 3;

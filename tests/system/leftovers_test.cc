@@ -143,12 +143,12 @@ void use_everything(const Session& session) {
 // allocation finds the device full.
 void give_up_freed_memory() {
   CUdeviceptr all = 0;
-  WHERRY_TRY(cuMemAlloc(&all, 64 * mebibyte));  // of the capacity of device 1
+  WHERRY_TRY(cuMemAlloc(&all, 64 * mebibyte));  // all that device 1 can hold
   WHERRY_TRY(cuMemFree(all));
 }
 
-// What each round leaves behind grows in each stretch of rounds. What is kept for as many threads
-// as were ever busy at once grows in the first ones only: on 16 CPUs, by a few mappings.
+// If each round left something behind, the counts would grow in every stretch of rounds. What is
+// kept for as many threads as were ever busy grows only at first: on 16 CPUs, by a few mappings.
 void expect_no_growth(const Session& session, int cycles) {
   constexpr int stretches = 6;
   int quiet = 0;  // stretches one after the other

@@ -236,7 +236,7 @@ TEST_CASE("system calls are prepared for variables as for all managed memory") {
   CHECK(wherryTouchPages(large, sizeof large + page, WHERRY_TOUCH_READ) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryTouchPages(&ordinary_zero, sizeof ordinary_zero, WHERRY_TOUCH_READ) == CUDA_SUCCESS);
-  // The same from a device.
+  // A device can touch the pages of a variable, too.
   const Managed<int> result{1};
   session().run(1, [out = result.data()] {
     *out = wherryTouchPages(large + 8 * page, page, WHERRY_TOUCH_WRITE);

@@ -118,7 +118,7 @@ TEST_CASE("private memory keeps its contents, leaves the pools, and is Linux's",
   CHECK(sum_of_pages(words, 2 * block_bytes) == sum);
   CHECK(words[2 * block_words] == 3);
   CHECK(words[4 * block_words - 1] == 0);
-  // Linux does what it does with all private memory.
+  // mprotect() and fork() work as with all private memory.
   REQUIRE(::mprotect(words, page_bytes, PROT_READ) == 0);
   words[page_words] = 11;
   const pid_t child = ::fork();

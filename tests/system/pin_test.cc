@@ -62,7 +62,7 @@ std::uint64_t merged_by_linux() {
 }
 
 std::vector<std::uint64_t> frames_of(const Words& words) {
-  // khugepaged removes the entries of pages before it may refuse to merge them.
+  // Reads the pages, so that they have entries: khugepaged removes these even if it merges nothing.
   (void)stage().read_pages(host, words.data(), words.bytes());
   std::vector<std::uint64_t> frames;
   for (std::size_t i = 0; i < words.size(); i += page_words)
@@ -70,7 +70,7 @@ std::vector<std::uint64_t> frames_of(const Words& words) {
   return frames;
 }
 
-// Wherry gives whole blocks that came in parts one huge page, 50 ms after the last part.
+// When all parts of a block have come, Wherry makes one huge page of them 50 ms later.
 TEST_CASE("pinned pages keep their frames in blocks that came in parts", "[system]") {
   constexpr std::size_t blocks = 8;
   bool alone = false;

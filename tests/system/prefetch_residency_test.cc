@@ -20,7 +20,7 @@ constexpr std::array processors{host, device0, device1};
 constexpr std::size_t mib_words = (std::size_t{1} << 20) / sizeof(std::uint64_t);
 
 Stage& stage() {
-  // Nothing changes after a prefetch.
+  // "arriving": the library merges no pages in the background after a prefetch.
   static Stage the_stage("capacity=64M;capacity=64M", "WHERRY_HUGE_PAGES", "arriving");
   return the_stage;
 }
@@ -157,7 +157,7 @@ TEST_CASE("a whole block is one huge page where pools have huge pages", "[system
   }
   prefetch_now(words, device0);
   prefetch_now(words, host);
-  // Linux need not have entered every page: a read does.
+  // Reads the pages, because the host's page table may have no entries for them yet.
   for (const std::size_t mib : {0, 3}) (void)s.read(host, &words[mib * mib_words]);
   const bool huge = is_huge(words.data());
   CHECK(is_huge(&words[3 * mib_words]) == huge);
@@ -203,7 +203,8 @@ TEST_CASE(
   REQUIRE(s.residents(block) == bit_of(host));
   REQUIRE(s.residents(block + region_words) == bit_of(device0));
   s.read_pages(device0, block + region_words, block_bytes - region_words * sizeof(std::uint64_t));
-  // None where the rest was entered again at once (migration/folio_separator.h).
+  // No fault, if the library mapped the rest of the block again at once
+  // (migration/folio_separator.h).
   CHECK(Stage::faults(device0) <= before + 1);
   prefetch_now(words, host);
   CHECK(wrong_pages(words, host) == 0);

@@ -13,7 +13,7 @@ namespace wherry::test::prefetch_test {
 namespace {
 
 Stage& stage() {
-  // Nothing changes after a prefetch.
+  // "arriving": the library merges no pages in the background after a prefetch.
   static Stage the_stage("capacity=64M,workers=1;capacity=64M,workers=1", "WHERRY_HUGE_PAGES",
                          "arriving");
   return the_stage;

@@ -1,4 +1,4 @@
-// Sweeps, by Linux's view: the next blocks come before they are used.
+// If the host reads block after block, the next blocks come before it uses them, by Linux's view.
 #include <thread>
 
 #include "support/catch.h"
@@ -25,7 +25,7 @@ TEST_CASE("the blocks after those that the host sweeps are there before their fi
   const Words words{(blocks + 1) * block_words};
   std::uint64_t* const first = whole_block_of(words);
   std::uint64_t value = 0;
-  // The library leaves this out while other programs use all CPUs.
+  // The library does not bring blocks ahead while other programs use all CPUs.
   MachineLoad load;
   const bool came_ahead = comes_true([&] {
     s.write_pages(device0, first, blocks * block_bytes, ++value);
@@ -37,7 +37,7 @@ TEST_CASE("the blocks after those that the host sweeps are there before their fi
       for (std::size_t i = 0; i < block_words; i += page_words)
         if (s.residents(first + (block + 1) * block_words + i) == bit_of(host)) ++ahead;
     }
-    // A few blocks more than were used have come at most.
+    // At most five blocks beyond the used ones have come.
     for (std::size_t i = (blocks / 2 + 5) * block_words; i < blocks * block_words; i += page_words)
       REQUIRE(s.residents(first + i) == bit_of(device0));
     return ahead >= block_bytes / page_bytes;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t region_bytes = 64 << 10;
 constexpr std::size_t faults = 256;
-// A handler uses more for a fault, and nothing while it sleeps.
+// A handler thread that resolves a fault uses more CPU time than this; one that sleeps uses none.
 constexpr std::uint64_t resolution_ns = 1000;
 constexpr CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
 

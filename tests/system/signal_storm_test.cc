@@ -259,7 +259,7 @@ TEST_CASE("a timer's handler may access managed memory inside every kind of call
 TEST_CASE("a thread may be stopped inside every kind of call while others access managed memory",
           "[system]") {
   if (is_sanitized) {
-    // The stopped thread may hold one of them when the library's threads need memory.
+    // The stopped thread may hold a lock of that heap when the library's threads need memory.
     WARN("left out: the library allocates from the sanitizer's heap, which has locks");
     return;
   }

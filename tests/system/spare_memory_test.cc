@@ -88,7 +88,7 @@ TEST_CASE("freed memory is given up for other allocations, and for managed memor
     CHECK(comes_true([&] { return stage().witness().pool_bytes(1) <= capacity; }));
     CHECK(stage().read_pages(device0, managed.data(), managed.bytes()) ==
           5 * managed.bytes() / page_bytes);
-    // A pool that still kept the freed pages would have to hold them, and all that was touched.
+    // If the pool still kept the 12 MiB, it would have no space for so many managed pages.
     CHECK(comes_true([&] {
       stage().read_pages(device0, managed.data(), managed.bytes());
       std::size_t here = 0;

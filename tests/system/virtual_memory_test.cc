@@ -52,7 +52,7 @@ std::uint64_t frames_of(int fd) {
   expect(::fstat(fd, &status) == 0, "fstat");
   return static_cast<std::uint64_t>(status.st_blocks) * 512 / page_bytes;
 }
-// How many descriptors of the process keep such memory alive.
+// How many descriptors of the process refer to memory of cuMemCreate, and so keep it alive.
 int descriptors_of(pid_t process) {
   int count = 0;
   for (const auto& entry :

@@ -29,7 +29,7 @@ Hanging& hanging() {
 
 }  // namespace
 
-// Every thread of a device calls this function first.
+// Replaces the C library's function, which every thread of a device calls first.
 extern "C" int pthread_setname_np(pthread_t, const char* name) {
   const char* const wanted = hanging().name.load();
   if (wanted != nullptr && std::strcmp(name, wanted) == 0 && hanging().left.fetch_sub(1) > 0)

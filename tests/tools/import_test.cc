@@ -38,7 +38,7 @@ Accesses good(ReadAccesses read, const std::string& text,
   return std::get<Accesses>(std::move(result));
 }
 
-// "LINE: reason"
+// Returns why the text is refused, as "LINE: reason".
 std::string bad(ReadAccesses read, const std::string& text,
                 const SourceSettings& settings = {page_size, max_devices}) {
   const auto result = read_text(read, text, settings);

@@ -194,7 +194,7 @@ TEST_CASE("what cannot work is refused with its place") {
             "x.cu:8: error: inline"));
   CHECK(has(refused("__global__ void k() { k<<<1, 1>>>(); }"), "x.cu:7: error: a kernel cannot"));
   CHECK(has(refused("void f() { k<<<1, 1; }"), "x.cu:7: error: this <<<"));
-  // Not PTX: the host's code.
+  // In the host's code asm does not contain PTX, and is permitted.
   CHECK(rewrite_cuda("void f() { asm(\"nop\"); }", false).errors.empty());
 }
 

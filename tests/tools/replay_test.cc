@@ -86,12 +86,12 @@ class Run {
     trace_.events.back().cause = EventCause::sample;
     return *this;
   }
-  // The latest event is of that thread.
+  // Makes the latest event one of that thread.
   Run& by_thread(std::uint32_t thread) {
     trace_.events.back().thread = thread;
     return *this;
   }
-  // The device uses the host's page table.
+  // Makes the device coherent: it uses the host's page table.
   Run& coherently() {
     trace_.machine.processors[device].kind = TraceProcessor::Kind::coherent;
     return *this;
@@ -244,7 +244,7 @@ TEST_CASE("a thread that was woken by the answer to another fault continues from
   };
   touch(201, 0, 100 * us, 50 * us);
   run.moved(host, device, 16, 100 * us, 50 * us);
-  // Its own fault is answered long after the thread has continued.
+  // The first fault of thread 202 is answered long after the thread has continued.
   touch(202, 1, 110 * us, 200 * us);
   touch(202, 17, 160 * us, 5 * us);
   run.end(320 * us);
@@ -260,12 +260,12 @@ TEST_CASE(
     "them") {
   Run run(block_size, 0, 65536);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * us, 0);
-  // First the device accesses four pages, one after the other. Later all of them come at once.
+  // First the device accesses four pages, one after the other. Later one fault brings all 16.
   for (std::uint64_t page = 0; page < 4; ++page) run.touch(device, page, (100 + 20 * page) * us, 0);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (300 + page) * us, 0);
   run.touch(device, 0, 400 * us, 10 * us).moved(host, device, 16, 400 * us, 10 * us);
   run.end(500 * us);
-  // A fault brings only its own page.
+  // In the replay a fault brings only its own page.
   const MachineCounts counts = run.with_region(page_size).under("migrate-always").counts;
   CHECK(counts.migrated_pages == 4 + 4 + 4);
 }
@@ -397,7 +397,7 @@ TEST_CASE("a throttled thread waits by the simulated clock") {
   const Run run = ping_pong(40, 50 * us);
   const ReplayResult result = run.under("uvm");
   CHECK(result.counts.throttled > 0);
-  // A period is half a millisecond. Other waits may have used a part of it.
+  // A throttling period is half a millisecond. Other waits may have used a part of that.
   CHECK(result.stall_ns > result.counts.throttled * 100 * us);
   CHECK(result.time_ns > run.under("migrate-always").time_ns);
   CHECK(run.under("uvm,thrashing_enable=0").counts.throttled == 0);
@@ -449,8 +449,8 @@ TEST_CASE("accesses of a device after a launch come after the host's accesses be
       .launch(EventKind::launch_end, 180 * us)
       .touch(host, 2, 190 * us, 100 * us)
       .end(290 * us);
-  // Fault of the host until 11, launch at +5, fault of the device at +10 for 1, its end at +5, then
-  // +10 and a fault of 1.
+  // In us: the host's fault ends at 11, the launch begins 5 later, the device faults 10 later for
+  // 1, the launch ends 5 later, and 10 later the host faults for 1.
   CHECK(run.under("migrate-always").time_ns == (11 + 5 + 10 + 1 + 5 + 10 + 1) * us);
 }
 

@@ -17,7 +17,7 @@ std::size_t number_of(std::string_view counter) {
                                   counter_names.begin());
 }
 
-// A host and a device that have kept this many pages.
+// The status of a program whose host and device have so many held pages, which could not leave.
 ProgramStatus program(std::uint64_t time_ns, std::uint64_t host, std::uint64_t device) {
   ProgramStatus status;
   status.time_ns = time_ns;

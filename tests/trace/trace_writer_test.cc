@@ -67,7 +67,7 @@ Trace trace_in(const std::string& path) {
   return std::get<Trace>(std::move(result));
 }
 
-// A forked child does not have the rings of this process.
+// The capacity of the rings in forked children, which do not have the rings of this process.
 constexpr std::size_t in_children = 65536;
 
 // Starts recording to the file. Called where Catch2's assertions cannot be used, too.

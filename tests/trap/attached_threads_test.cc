@@ -245,8 +245,8 @@ TEST_CASE("A small table finds its threads while others come and go") {
   }
 }
 
-// Linux unmaps the memory of each thread when it ends: with such a stack the C library keeps it for
-// no other thread.
+// Runs the body in a thread whose stack is unmapped when it ends: the stack is too large for the C
+// library to keep it for another thread.
 void in_thread_of_its_own_memory(const std::function<void()>& body) {
   constexpr std::size_t beyond_the_cache = std::size_t{64} << 20;
   pthread_attr_t attributes;
@@ -308,7 +308,7 @@ TEST_CASE("In a forked child no thread is attached, and none can be") {
       expect(table.detach() == EINVAL, "detached");
       expect(table.attach(second) == EPERM, "attached");
       expect(table.attach_by_cpu() == EPERM, "attached by CPU");
-      // With the destructors of this thread.
+      // Runs the destructors of this thread, too.
       std::exit(0);
     }
     int status = -1;

@@ -262,7 +262,7 @@ TEST_CASE("mappings made outside the mapper count, too") {
 TEST_CASE(
     "all pages of an instruction are accessible together, however many mappings the program has") {
   // Pages of one region, of one block, and of several blocks. Also pages with different access,
-  // which cannot share a mapping with any grain.
+  // which cannot share a mapping, whatever the grain is.
   const std::vector<std::vector<std::uint64_t>> instructions = {
       {17, 18}, {16, 31}, {100, 500}, {100, 700}, {3, 40, 515, 1030}};
   constexpr std::uint64_t pages = 4 * pages_per_block;

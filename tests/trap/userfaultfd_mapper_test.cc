@@ -196,7 +196,7 @@ TEST_CASE("an access to a forbidden page ends the process, and never sees a zero
   // Pages that are forbidden already are no obstacle.
   const bool has_earlier = GENERATE(false, true);
   if (has_earlier && !by_mapping) (void)s.mapper.forbid({{6}, 1}, {6});
-  // Before 6.6 Linux cannot do it by entries.
+  // Linux before 6.6 cannot forbid pages by page table entries.
   if (by_mapping || s.mapper.forbid(block, {7}).status == OpStatus::unsupported)
     REQUIRE(s.mapper.hide(block));
   CHECK_FALSE(reads(s.word({7})));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t numbers = 500'000;  // of each thread
 
-// By the digits of 8 bits; the result is in `keys`.
+// Sorts by one digit of 8 bits after the other. The result is in `keys`.
 void sort(std::uint32_t* keys, std::uint32_t* other) {
   for (unsigned shift = 0; shift < 32; shift += 8) {
     std::array<std::size_t, 257> ends{};
