@@ -87,7 +87,8 @@ class DeviceSupervisor {
     return processes_[static_cast<std::size_t>(device)];
   }
   std::shared_ptr<DeviceProcess> fork(DeviceProcessOptions options);
-  // Opens the pages, of which none is open yet, for open_arena().
+  // Has the pools, the host and every device process open these pages (map the files that hold
+  // them), for open_arena(). Requires: none of the pages is open yet.
   bool open(PageSpan closed) REQUIRES(lock);
   // Forks a process for the device and returns where its faults are to be read.
   std::shared_ptr<const FaultSource> start(int device) REQUIRES(lock);

@@ -17,7 +17,7 @@
 
 namespace wherry::test {
 
-// Words of the test at the end of each page, where the cells of the patterns are not.
+// Words of the test at the end of each page, which the cells of the patterns leave free.
 struct PageWords {
   std::uint64_t mark;
   std::uint64_t visits[2];  // by the host and by device 0

@@ -103,7 +103,8 @@ TEST_CASE("saved pages are in the file, absent ones are holes, and none moves", 
   WHERRY_TRY(cuMemFree(pointer));
 }
 
-TEST_CASE("private memory keeps its contents, leaves the pools, and is Linux's", "[system]") {
+TEST_CASE("memory that is made private again keeps its contents, and is in no pool any more",
+          "[system]") {
   Stage& s = stage();
   std::uint64_t* const words = allocate(4 * block_bytes);
   spread(words);

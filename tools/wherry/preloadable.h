@@ -5,8 +5,9 @@
 
 namespace wherry::tool {
 
-// Returns the reason why it does not; empty if it does, or if the program does not exist or is a
-// script. `name`: as execvp() takes it.
+// Returns the reason why the loader does not preload libraries into the program `name`, which is
+// looked up as by execvp(). Returns an empty string if the loader does, or if there is no such
+// program or it is a script.
 std::string why_not_preloadable(const std::string& name);
 
 }  // namespace wherry::tool

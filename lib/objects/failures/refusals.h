@@ -59,7 +59,8 @@ CUresult refuse_handle(CUmemGenericAllocationHandle handle);
 CUresult refuse_context(CUcontext handle);
 // CUDA_ERROR_INVALID_CONTEXT: the call does not destroy this context, a device's primary one.
 CUresult refuse_primary(CUcontext handle);
-// Returns the result for a context's status, and notes its reason. CUDA_SUCCESS if it works.
+// Returns the result for a context's status, and notes the reason for the thread's failed call.
+// Returns CUDA_SUCCESS if the context works.
 CUresult refuse_status(WorkStatus status);
 
 }  // namespace wherry::impl
