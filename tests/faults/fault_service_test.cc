@@ -520,8 +520,8 @@ TEST_CASE(
   Setup s;
   s.free(s.whole);
   unsigned refused = 0;
-  // All messages may have been read before the free, so each thread is woken first. It comes back
-  // after all others.
+  // A message may be older than the free, so in the first round the service only wakes each thread.
+  // In the second round each thread faults again, after all others, and is refused.
   for (int round = 0; round < 2; ++round) {
     refused = 0;
     for (std::uint32_t thread = 1; thread <= threads; ++thread) {
