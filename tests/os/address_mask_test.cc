@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/page.h"
@@ -22,6 +23,22 @@
 
 namespace wherry::impl::address_mask_test {
 namespace {
+
+TEST_CASE("memory that Linux may drop is found in the list of mappings with their flags") {
+  std::string_view smaps =
+      "7f00a000-7f00b000 rw-p 00000000 00:00 0 \n"
+      "Size:                  4 kB\n"
+      "VmFlags: rd wr mr mw me ac sd \n"
+      "7f00b000-7f00d000 rw-p 00000000 00:00 0 \n"
+      "Size:                  8 kB\n"
+      "VmFlags: rd wr mr mw me nr wf dd dp \n"
+      "ffffffff600000-ffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
+      "VmFlags: ex \n";
+  const auto found = next_droppable(smaps);
+  REQUIRE(found);
+  CHECK(found->range == AddressRange{0x7f00b000, 0x7f00d000});
+  CHECK_FALSE(next_droppable(smaps));
+}
 
 TEST_CASE("Lines of the address map are read field by field") {
   std::string_view text =

@@ -14,9 +14,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 #include "base/page.h"
+#include "os/files/file_io.h"
 #include "os/process/interposer_hooks.h"
 
 namespace wherry::impl {
@@ -67,7 +69,7 @@ bool may_write_anywhere(std::string_view path) {
 bool is_of_toolchain(std::string_view path) {
   return may_write_anywhere(path) ||
          is_one_of({"libc.so", "libm.so", "libpthread.so", "libgomp.so", "libomp.so", "libiomp5.so",
-                    "libgfortran.so", "libquadmath.so"},
+                    "libgfortran.so", "libquadmath.so", "libunwind.so", "libatomic.so"},
                    path);
 }
 
@@ -172,9 +174,9 @@ class RandomStates {
   // nonzero result and returns it.
   template <typename F>
   int for_each_other(AddressRange range, F f) const {
-    if (count_ == 0 || range.size() > searched_max) return for_each_uncovered(range, known(), f);
-    for (std::uintptr_t page = range.start; page < range.end; page += page_size) {
-      if (!is_among(known(), *reinterpret_cast<const std::uintptr_t*>(page))) continue;
+    const bool has_addresses = count_ != 0 && range.size() <= searched_max;
+    for (std::uintptr_t page = range.start; has_addresses && page < range.end; page += page_size) {
+      if (!begins_with_address(page)) continue;
       if (const int error = for_each_uncovered({range.start, page}, known(), f)) return error;
       range.start = page + page_size;
     }
@@ -182,14 +184,39 @@ class RandomStates {
   }
 
  private:
-  // The array is a mapping of some pages, which may have merged with its neighbours.
-  static constexpr std::size_t searched_max = 16 << 20;
+  // The array is a mapping of some pages, which may have merged with its neighbours. Devices do not
+  // see larger mappings.
+  static constexpr std::size_t searched_max = 1 << 20;
 
+  // Linux copies the word, because a read could fault: a guard page (MADV_GUARD_INSTALL), which
+  // the address map does not show, may be there.
+  bool begins_with_address(std::uintptr_t page) const {
+    std::uintptr_t word = 0;
+    const std::span from(reinterpret_cast<const std::byte*>(page), sizeof word);
+    return copy_memory(std::as_writable_bytes(std::span(&word, 1)), from) == sizeof word &&
+           is_among(known(), word);
+  }
   std::span<const AddressRange> known() const { return std::span(states_).first(count_); }
 
   std::array<AddressRange, 64> states_;
   std::size_t count_ = 0;
 };
+
+void* reserve(std::size_t bytes) {
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+}
+
+// Without memory for the text, finds none.
+RandomStates find_random_states() {
+  constexpr std::size_t text_bytes = 128 << 20;  // for as many mappings as Linux permits
+  void* const text = reserve(text_bytes);
+  if (text == MAP_FAILED) return RandomStates({});
+  const RandomStates states(read_address_map_with_flags(static_cast<char*>(text), text_bytes)
+                                .value_or(std::string_view()));
+  ::munmap(text, text_bytes);
+  return states;
+}
 
 int protect_all(std::string_view map, const RandomStates& random_states,
                 std::span<const AddressRange> kept, std::span<const AddressRange> kept_variables) {
@@ -249,11 +276,7 @@ int continue_on_fresh_heap(AddressRange window, void (*function)(void*), void* a
 int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
                    std::span<const AddressRange> kept,
                    std::span<const AddressRange> kept_variables) {
-  constexpr std::size_t text_bytes = 128 << 20;  // of smaps for as many mappings as Linux permits
-  const auto reserve = [](std::size_t bytes) {
-    return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  };
+  constexpr std::size_t text_bytes = 16 << 20;
   void* const ranges = reserve(ranges_max * sizeof(AddressRange));
   if (ranges == MAP_FAILED) return errno;
   void* const text = reserve(text_bytes);
@@ -263,10 +286,8 @@ int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
     return error;
   }
   guard = {static_cast<AddressRange*>(ranges), 0, &plan, window};
-  auto* const buffer = static_cast<char*>(text);
-  const RandomStates random_states(
-      read_address_map_with_flags(buffer, text_bytes).value_or(std::string_view()));
-  const auto map = read_address_map(buffer, text_bytes);
+  const RandomStates random_states = find_random_states();
+  const auto map = read_address_map(static_cast<char*>(text), text_bytes);
   const int error = map ? protect_all(*map, random_states, kept, kept_variables) : ENOMEM;
   guards = error == 0;
   if (error != 0) lift();
