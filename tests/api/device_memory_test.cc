@@ -11,7 +11,6 @@ namespace wherry::test::device_memory_test {
 
 namespace {
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr CUdeviceptr no_address = 0x123;
 
 Session& session() {

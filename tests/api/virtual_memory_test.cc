@@ -31,14 +31,6 @@ void make_current(int device) {
   WHERRY_TRY(cuCtxSetCurrent(session().context(device)));
 }
 
-// The value of an attribute of this type. Throws if the query is refused.
-template <typename Value>
-Value attribute(CUpointer_attribute which, CUdeviceptr address) {
-  Value value{};
-  WHERRY_TRY(cuPointerGetAttribute(&value, which, address));
-  return value;
-}
-
 int host_node() {
   int node = -1;
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
