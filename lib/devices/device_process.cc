@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -107,6 +108,8 @@ struct DeviceProcess::State {
   int kill() const;
   void kill_and_wait() const;
   void reap_if_ours() EXCLUDES(end_lock);
+  // For messages: " (signal 11)", " (exit code 1)", or "" where Linux does not say it.
+  std::string how_it_ended() EXCLUDES(end_lock);
 
   const DeviceProcessOptions options;
   const pid_t owner = ::getpid();
@@ -207,7 +210,8 @@ int DeviceProcess::State::try_start(Patience patience) {
   kill_and_wait();
   reap_if_ours();
   if (received.error == ETIMEDOUT) return ETIMEDOUT;
-  if (!received) throw_errno(received.error, "device process ended while it started");
+  if (!received)
+    throw_errno(received.error, "device process ended while it started" + how_it_ended());
   report.what[sizeof report.what - 1] = '\0';
   throw_errno(report.error, fmt::format("device process, {}", report.what));
 }
@@ -230,6 +234,12 @@ void DeviceProcess::State::kill_and_wait() const {
 void DeviceProcess::State::reap_if_ours() {
   const LockGuard guard(end_lock);
   if (process.ours && !end) end = reap(process.pidfd);
+}
+
+std::string DeviceProcess::State::how_it_ended() {
+  const LockGuard guard(end_lock);
+  if (!end) return {};
+  return fmt::format(" ({} {})", end->by_signal ? "signal" : "exit code", end->code);
 }
 
 int DeviceProcess::State::send_image(const ModuleImage& image) {
