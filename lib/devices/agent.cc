@@ -15,6 +15,7 @@
 #include "devices/kernel_module.h"
 #include "memory/touch.h"
 #include "os/memory/address_mask.h"
+#include "os/memory/loader_memory.h"
 #include "os/memory/mapping.h"
 #include "os/process/other_process.h"
 #include "os/process/poll.h"
@@ -273,6 +274,10 @@ void prepare_and_obey(void* pointer) {
 void run_agent(void* pointer) {
   forget_locks_of_parent();
   AgentStart& start = *static_cast<AgentStart*>(pointer);
+  // Libraries for MPI (UCX, Open MPI, libfabric) make the C library's mmap(), munmap(), madvise()
+  // and others jump to functions of theirs, which follow what becomes of registered memory. In the
+  // device these would use memory that is hidden, and locks that another thread held at the fork.
+  undo_changes_of_code(start.c_library_code);
   for (const AddressRange& range : start.options->withheld)
     if (const int error = unmap_file_range(range.start, range.size()))
       fail_start(start, error, "withholding memory of the program");

@@ -54,6 +54,7 @@ struct AgentStart {
   // A block of the C library's heap, from which the device learns where that heap lies.
   std::unique_ptr<void, Free> heap_block{std::malloc(64)};
   bool hide_memory = true;
+  AddressRange c_library_code;
   // Set if WHERRY_CHECK asks for a read-only snapshot of the program, and the device can have it.
   bool guards_snapshot = false;
   SnapshotGuardPlan guard;

@@ -149,6 +149,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->faults = &boards->faults;
   start->host = own_pid();
   start->host_pidfd = open_own_pidfd();
+  start->c_library_code = code_of_c_library();
   start->completion = &completion;
   start->fault_notifier = fault_notifier.get();
   copy_environment(*start);

@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -113,6 +116,33 @@ std::vector<AddressRange> ranges_needed_to_run() {
       round_up(reinterpret_cast<std::uintptr_t>(__libc_stack_end), page_size);
   ranges.push_back({strings, strings + strings_limit});
   return ranges;
+}
+
+AddressRange code_of_c_library() {
+  AddressRange code;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* module, std::size_t, void* pointer) {
+        const auto inside = reinterpret_cast<std::uintptr_t>(::gnu_get_libc_version);
+        for (int i = 0; i < module->dlpi_phnum; ++i) {
+          const auto& segment = module->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+          const auto* start = reinterpret_cast<const void*>(module->dlpi_addr + segment.p_vaddr);
+          const AddressRange pages = pages_around(start, segment.p_memsz);
+          if (!pages.contains(inside)) continue;
+          // The program's own module has no name: the C library is linked into it.
+          if (*module->dlpi_name != '\0') *static_cast<AddressRange*>(pointer) = pages;
+          return 1;
+        }
+        return 0;
+      },
+      &code);
+  return code;
+}
+
+void undo_changes_of_code(AddressRange code) {
+  // The C library's madvise() may be among what was changed. The pages are private, so those that
+  // were written are copies, which Linux drops. An error leaves the code as it is.
+  if (!code.empty()) ::syscall(SYS_madvise, code.start, code.size(), MADV_DONTNEED);
 }
 
 bool uses_standard_malloc() {

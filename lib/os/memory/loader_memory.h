@@ -13,6 +13,13 @@ namespace wherry::impl {
 // and static thread-local variables, and the strings of the command line and the environment.
 std::vector<AddressRange> ranges_needed_to_run();
 
+// The code of the C library. Empty if it is not a module of its own.
+AddressRange code_of_c_library();
+
+// Undoes, in this process, what the program changed in this code of a module: Linux reads its pages
+// anew from the module's file. Requires: no other thread runs.
+void undo_changes_of_code(AddressRange code);
+
 // Whether the program uses the C library's malloc, whose heaps os/memory/address_mask.h recognizes.
 bool uses_standard_malloc();
 
