@@ -104,7 +104,16 @@ Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
   return error == 0 ? Merged::yes : Merged::refused;
 }
 
-bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
+void Consolidator::restore_entries(BlockIndex index, Processor owner) {
+  for (Patience patience(flight_limit_ns, AtLimit::goes_on); !patience.is_over();
+       patience.note_wait()) {
+    std::this_thread::sleep_for(flight_pause);
+    const LockedBlock block(index, blocks_.at(index));
+    if (engine_.entries().restore(block, owner, /*is_repeated=*/true)) return;
+  }
+}
+
+bool Consolidator::enter(BlockIndex index, Processor owner, bool merged, bool& is_restored) {
   const LockGuard gate(pins_.lock);
   const bool wanted = merged && pins_.pinned(index).none();
   Block& state = blocks_.at(index);
@@ -112,7 +121,7 @@ bool Consolidator::enter(BlockIndex index, Processor owner, bool merged) {
     const LockedBlock block(index, state);
     const bool prepared = wanted && engine_.entries().prepare_huge_entry(block, owner);
     // Linux has removed the pages' entries from every page table, also if it then refused to merge.
-    engine_.entries().restore(block, owner);
+    is_restored = engine_.entries().restore(block, owner);
     if (!prepared) return true;
   }
   // In the host and with mprotect, map_whole() removes the page table itself.
@@ -129,7 +138,10 @@ bool Consolidator::attempt(BlockIndex index) {
   const Merged merged = merge(index, owner);
   if (merged == Merged::not_wanted) return true;
   if (merged == Merged::yes && !restore_holes(index, owner)) return true;
-  return enter(index, owner, merged == Merged::yes);
+  bool is_restored = false;
+  const bool enters = enter(index, owner, merged == Merged::yes, is_restored);
+  if (!is_restored) restore_entries(index, owner);
+  return enters;
 }
 
 bool Consolidator::consolidate(BlockIndex index, int attempts) {

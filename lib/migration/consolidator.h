@@ -56,12 +56,17 @@ class Consolidator {
   Merged merge(BlockIndex index, Processor& owner) EXCLUDES(pins_.lock);
   // The processor that holds the block, if small entries map it where one huge entry is possible.
   std::optional<Processor> scattered_at(const LockedBlock& block) const REQUIRES(block.state.lock);
-  // `merged`: whether the block has one huge page. Returns false if Linux refused a huge entry.
-  bool enter(BlockIndex index, Processor owner, bool merged) EXCLUDES(pins_.lock);
+  // `merged`: whether the block has one huge page. is_restored: whether all processors have their
+  // entries again. Returns false if Linux refused a huge entry.
+  bool enter(BlockIndex index, Processor owner, bool merged, bool& is_restored)
+      EXCLUDES(pins_.lock);
   bool attempt(BlockIndex index) EXCLUDES(pins_.lock);
   // Repeats PageEngine::restore_holes(), which fails while pages are in flight. Returns false after
   // 10 s; then pages of zeros may stay in the owner's pool.
   bool restore_holes(BlockIndex index, Processor owner);
+  // Repeats PageEntries::restore(), which fails while Linux changes a process's mappings. After 10
+  // s the next fault on a page enters it.
+  void restore_entries(BlockIndex index, Processor owner);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;

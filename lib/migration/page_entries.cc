@@ -131,14 +131,15 @@ bool PageEntries::finish_huge_entry(const LockedBlock& block, Processor owner) {
   const bool changed = !whole_owner(block, p);
   const bool mapped = enter_whole(block, p);
   block.state.to_enter_whole &= ~p.bit();
-  if (changed) restore(block, owner);
+  if (changed) (void)restore(block, owner);
   if (changed || (block.state.entered_whole & p.bit()) != 0) return true;
   // Without small entries, threads would fault on each page.
   if (!mapped) (void)map(block, whole_block, p);
   return false;
 }
 
-void PageEntries::restore(const LockedBlock& block, Processor owner) {
+bool PageEntries::restore(const LockedBlock& block, Processor owner, bool is_repeated) {
+  bool is_complete = true;
   for (int i = 0; i < processors(); ++i) {
     const Processor p{i};
     // With mprotect, Linux enters accessible pages again by itself.
@@ -148,15 +149,21 @@ void PageEntries::restore(const LockedBlock& block, Processor owner) {
     if (p == table_of(owner) && (whole & p.bit()) != 0) continue;
     const PageMask lost =
         block.state.mapped_from(p, owner) - block.state.switching(p) - block.state.in_flight();
+    if (lost.none()) continue;
     // If the first entry is there, Linux has removed none.
-    if (lost.none() || !was_taken(block, lost.next_run(0).first, p)) continue;
+    if (!is_repeated) {
+      const OpStatus first = enter_taken(block, lost.next_run(0).first, p);
+      if (first == OpStatus::incomplete) is_complete = false;
+      if (first != OpStatus::ok) continue;
+    }
     const PageMask several = lost & block.state.resident_beside(owner);
     for (const bool writable : {true, false}) {
       // A page that cannot be entered now is entered by the next fault on it.
       for (const PageRun run : runs_of(writable ? lost - several : several))
-        (void)enter(block, run, p, writable);
+        if (enter(block, run, p, writable) == OpStatus::incomplete) is_complete = false;
     }
   }
+  return is_complete;
 }
 
 bool PageEntries::enter_whole(const LockedBlock& block, Processor p) {
@@ -227,15 +234,19 @@ OpStatus PageEntries::enter(const LockedBlock& block, PageRun run, Processor p, 
 }
 
 bool PageEntries::was_taken(const LockedBlock& block, unsigned page, Processor p) {
+  return enter_taken(block, page, p) == OpStatus::ok;
+}
+
+OpStatus PageEntries::enter_taken(const LockedBlock& block, unsigned page, Processor p) {
   const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
   const PageRun run{page, 1};
-  if (at(p).mapper.map_resident(block.span_of(run), has_copies, block.waiter).status !=
-      OpStatus::ok)
-    return false;
+  const OpStatus status =
+      at(p).mapper.map_resident(block.span_of(run), has_copies, block.waiter).status;
+  if (status != OpStatus::ok) return status;
   // A protection from former copies is gone. If the state still had it, the next transfer would not
   // protect the page.
   if (!has_copies) block.state.writable(p, run);
-  return true;
+  return OpStatus::ok;
 }
 
 OpResult PageEntries::map(const LockedBlock& block, PageRun run, Processor p) {

@@ -43,8 +43,11 @@ class PageEntries {
   // Whether Linux had removed p's entry of a page that p has mapped. If so, it is entered again.
   bool was_taken(const LockedBlock& block, unsigned page, Processor p) REQUIRES(block.state.lock);
   // Enters pages of the owner's pool again, at any processor, whose entries Linux has removed
-  // although the state calls them mapped, except where one huge entry replaces them.
-  void restore(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
+  // although the state calls them mapped, except where one huge entry replaces them. Returns false
+  // if Linux was changing a process's mappings: entries may be missing, and the caller repeats the
+  // call with is_repeated, which looks at all pages.
+  bool restore(const LockedBlock& block, Processor owner, bool is_repeated = false)
+      REQUIRES(block.state.lock);
 
   // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
   void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
@@ -108,6 +111,9 @@ class PageEntries {
   bool is_bare(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   bool was_entered_whole(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   void lift_protection(const LockedBlock& block, PageRun run, Processor p) const
+      REQUIRES(block.state.lock);
+  // was_taken(), and says why the page was not entered.
+  OpStatus enter_taken(const LockedBlock& block, unsigned page, Processor p)
       REQUIRES(block.state.lock);
   // Enters pages that p's view shows, all writable or all protected, and updates the page state.
   OpStatus enter(const LockedBlock& block, PageRun run, Processor p, bool writable)

@@ -131,6 +131,20 @@ TEST_CASE("a block whose pages Linux cannot merge stays as it is") {
   CHECK(s.maps_all_writable());
 }
 
+TEST_CASE("entries that a merge removes come back, also if Linux changes mappings meanwhile") {
+  for (const bool first_comes_back : {true, false}) {
+    Setup s;
+    s.populate_in_parts();
+    s.machine.failures.push_back({"merge", OpStatus::incomplete, 300});
+    if (first_comes_back) s.machine.failures.push_back({"map", OpStatus::ok, 1});
+    for (int i = 0; i < PageEntries::attempts_max + 1; ++i)
+      s.machine.failures.push_back({"map", OpStatus::incomplete, 0});
+    CHECK(s.consolidator.consolidate(index));
+    CHECK(s.machine.failures.empty());
+    CHECK(s.maps_all_writable());
+  }
+}
+
 TEST_CASE("a merge that Linux refuses is tried again a few times") {
   Setup s;
   s.populate_in_parts();
