@@ -48,12 +48,16 @@ void check_page(const void* address, std::uint32_t where, bool mapped = true) {
   const std::uint32_t in_tables = mapped ? where : 0;
   CHECK(info.mapped_read == in_tables);
   CHECK(info.mapped_write == in_tables);
-  // While Linux merges the pages of a block into a huge page, no page table has them for a moment.
+  // While Linux merges the pages of a block into a huge page, no page table has them for a moment,
+  // which may begin after any look at the tables.
+  std::uint32_t mappers = 0, writers = 0;
   (void)comes_true([&] {
-    return witness().mappers(address) == in_tables && witness().writers(address) == in_tables;
+    mappers = witness().mappers(address);
+    writers = witness().writers(address);
+    return mappers == in_tables && writers == in_tables;
   });
-  CHECK(witness().mappers(address) == in_tables);
-  CHECK(witness().writers(address) == in_tables);
+  CHECK(mappers == in_tables);
+  CHECK(writers == in_tables);
   CHECK((info.node >= 0) == (where != 0));
   if (where == 0 || !mapped || !frames_are_shown()) return;
   const PageEntry entry = page_entry(Witness::process_of(std::countr_zero(where)), address);
