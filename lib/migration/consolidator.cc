@@ -17,9 +17,22 @@ constexpr std::uint64_t most_at_once_ns = 500'000'000;
 // The thread ends after so many refusals in a row (twice as many after a success): they are taken
 // for a property of this Linux, not for an effect of what threads do meanwhile.
 constexpr int refusals_max = 32;
-// How long the thread waits while pages of the block are in flight, one after another.
-constexpr std::uint64_t flight_limit_ns = 10'000'000'000;
-constexpr std::chrono::milliseconds flight_pause{1};
+// How long the thread waits while pages of the block are in flight, one after another, or while
+// Linux changes a process's mappings.
+constexpr std::uint64_t repetition_limit_ns = 10'000'000'000;
+constexpr std::chrono::milliseconds repetition_pause{1};
+
+// Calls attempt() until it returns true. Returns false after the limit. attempt() locks the block
+// itself, so that the block is free during the pauses.
+template <typename F>
+bool repeat(F attempt) {
+  for (Patience patience(repetition_limit_ns, AtLimit::goes_on); !patience.is_over();
+       patience.note_wait()) {
+    if (attempt()) return true;
+    std::this_thread::sleep_for(repetition_pause);
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -64,18 +77,6 @@ void Consolidator::work() {
   }
 }
 
-bool Consolidator::restore_holes(BlockIndex index, Processor owner) {
-  for (Patience patience(flight_limit_ns, AtLimit::goes_on); !patience.is_over();
-       patience.note_wait()) {
-    {
-      const LockedBlock block(index, blocks_.at(index));
-      if (engine_.restore_holes(block, owner)) return true;
-    }
-    std::this_thread::sleep_for(flight_pause);
-  }
-  return false;
-}
-
 std::optional<Processor> Consolidator::scattered_at(const LockedBlock& block) const {
   const ProcessorMask holders = block.state.residents(0);
   if (holders == 0) return std::nullopt;
@@ -104,15 +105,6 @@ Consolidator::Merged Consolidator::merge(BlockIndex index, Processor& owner) {
   return error == 0 ? Merged::yes : Merged::refused;
 }
 
-void Consolidator::restore_entries(BlockIndex index, Processor owner) {
-  for (Patience patience(flight_limit_ns, AtLimit::goes_on); !patience.is_over();
-       patience.note_wait()) {
-    std::this_thread::sleep_for(flight_pause);
-    const LockedBlock block(index, blocks_.at(index));
-    if (engine_.entries().restore(block, owner, /*is_repeated=*/true)) return;
-  }
-}
-
 bool Consolidator::enter(BlockIndex index, Processor owner, bool merged, bool& is_restored) {
   const LockGuard gate(pins_.lock);
   const bool wanted = merged && pins_.pinned(index).none();
@@ -137,10 +129,20 @@ bool Consolidator::attempt(BlockIndex index) {
   Processor owner;
   const Merged merged = merge(index, owner);
   if (merged == Merged::not_wanted) return true;
-  if (merged == Merged::yes && !restore_holes(index, owner)) return true;
+  // After the limit, pages of zeros may stay in the owner's pool.
+  const auto restore_holes = [&] {
+    const LockedBlock block(index, blocks_.at(index));
+    return engine_.restore_holes(block, owner);
+  };
+  if (merged == Merged::yes && !repeat(restore_holes)) return true;
   bool is_restored = false;
   const bool enters = enter(index, owner, merged == Merged::yes, is_restored);
-  if (!is_restored) restore_entries(index, owner);
+  // After the limit, the next fault on a page enters it.
+  const auto restore_entries = [&] {
+    const LockedBlock block(index, blocks_.at(index));
+    return engine_.entries().restore(block, owner, /*is_repeated=*/true);
+  };
+  if (!is_restored) (void)repeat(restore_entries);
   return enters;
 }
 

@@ -61,12 +61,6 @@ class Consolidator {
   bool enter(BlockIndex index, Processor owner, bool merged, bool& is_restored)
       EXCLUDES(pins_.lock);
   bool attempt(BlockIndex index) EXCLUDES(pins_.lock);
-  // Repeats PageEngine::restore_holes(), which fails while pages are in flight. Returns false after
-  // 10 s; then pages of zeros may stay in the owner's pool.
-  bool restore_holes(BlockIndex index, Processor owner);
-  // Repeats PageEntries::restore(), which fails while Linux changes a process's mappings. After 10
-  // s the next fault on a page enters it.
-  void restore_entries(BlockIndex index, Processor owner);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;

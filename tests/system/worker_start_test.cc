@@ -1,6 +1,7 @@
 // Devices whose threads do not run. This happens to programs with an allocator that is not prepared
 // for fork(): the device has a copy of a lock that another thread of the host held.
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace {
 struct Hanging {
   std::atomic<const char*> name{nullptr};  // threads with this name hang
   std::atomic<int> left{0};                // as many of them
+  std::atomic<bool> ends{false};           // they end their process instead
 };
 
 Hanging& hanging() {
@@ -32,8 +34,10 @@ Hanging& hanging() {
 // Replaces the C library's function, which every thread of a device calls first.
 extern "C" int pthread_setname_np(pthread_t, const char* name) {
   const char* const wanted = hanging().name.load();
-  if (wanted != nullptr && std::strcmp(name, wanted) == 0 && hanging().left.fetch_sub(1) > 0)
+  if (wanted != nullptr && std::strcmp(name, wanted) == 0 && hanging().left.fetch_sub(1) > 0) {
+    if (hanging().ends) ::kill(::getpid(), SIGKILL);
     for (;;) ::pause();
+  }
   return 0;
 }
 
@@ -55,6 +59,19 @@ TEST_CASE("cuInit fails, and leaves no device, if a device's workers do not run"
   INFO(outcome.describe());
   CHECK(outcome.passed());
   CHECK(outcome.err.find("an allocator that is not prepared for fork") != std::string::npos);
+}
+
+TEST_CASE("cuInit says by which signal a device ended while it started", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_DEVICES", "capacity=4M", 1);
+    hanging().name = "wherry-trial";
+    hanging().left = 1;
+    hanging().ends = true;
+    expect(cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM, "cuInit does not report the failure");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.err.find("ended while it started (signal 9)") != std::string::npos);
 }
 
 TEST_CASE("a device that hangs while it starts is replaced", "[system]") {
